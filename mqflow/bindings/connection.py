@@ -6,9 +6,9 @@ the package. This file knows no event loop, and decides nothing about messages.
 """
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, NoReturn, TypeVar
+from typing import Final, NoReturn, TypeVar, TypeVarTuple
 
 from msgspec.structs import replace
 
@@ -61,6 +61,8 @@ from mqflow.world import Clock
 __all__ = ("BoundConnection",)
 
 OwnHandle = TypeVar("OwnHandle", bound=Bound)
+_Answer = TypeVar("_Answer")
+_Arguments = TypeVarTuple("_Arguments")
 
 _OK: Final = int(CompletionCode.OK)
 _FAILED: Final = int(CompletionCode.FAILED)
@@ -90,11 +92,9 @@ class BoundConnection:
         strings = Strings()  # its buffers must live until the call is over
         said = strings.given("ObjectString", described.object_string) | strings.given("SelectionString", described.selection)
         od = self._object("MQOPEN", described, said)
+        bits = int(options)
         self._begin("MQOPEN", name)
-        try:
-            hobj, opened, completion, reason = self._mqi.open(self._hconn, od, int(options))
-        finally:
-            self._turn.release()
+        hobj, opened, completion, reason = self._run(self._mqi.open, od, bits)
         if completion == _FAILED:
             self._refuse(completion, reason, "MQOPEN", name)
         found = MQOD.text(opened, "ObjectName") if described.object_type == ObjectType.Q else name
@@ -103,11 +103,9 @@ class BoundConnection:
 
     def close(self, handle: ObjectHandle | SubscriptionHandle, options: CloseOption = CloseOption.NONE) -> None:
         """Close an object or a subscription (MQCLOSE)."""
+        bits = int(options)
         bound = self._begin_on("MQCLOSE", handle, Bound)
-        try:
-            completion, reason = self._mqi.close(self._hconn, bound.number, int(options))
-        finally:
-            self._turn.release()
+        completion, reason = self._run(self._mqi.close, bound.number, bits)
         bound.open = completion == _FAILED  # with a warning, such as 2241 of an incomplete group, the object is closed
         if completion != _OK:
             self._refuse(completion, reason, "MQCLOSE", handle.name)
@@ -123,11 +121,9 @@ class BoundConnection:
     ) -> Put:
         """Put a message (MQPUT)."""
         md, pmo = self._to_put(descriptor, options, context, "MQPUT", body)
+        data = bytes(body)
         bound = self._begin_on("MQPUT", handle, BoundHandle)
-        try:
-            answered = self._mqi.put(self._hconn, bound.number, md, pmo, bytes(body))
-        finally:
-            self._turn.release()
+        answered = self._run(self._mqi.put, bound.number, md, pmo, data)
         return self._was_put(answered, "MQPUT", handle.name)
 
     def put1(
@@ -146,11 +142,9 @@ class BoundConnection:
         said = strings.given("ObjectString", described.object_string) | strings.given("SelectionString", described.selection)
         od = self._object("MQPUT1", described, said)
         md, pmo = self._to_put(descriptor, options, context, "MQPUT1", body)
+        data = bytes(body)
         self._begin("MQPUT1", name)
-        try:
-            answered = self._mqi.put1(self._hconn, od, md, pmo, bytes(body))
-        finally:
-            self._turn.release()
+        answered = self._run(self._mqi.put1, od, md, pmo, data)
         return self._was_put(answered, "MQPUT1", name)
 
     def get(self, handle: ObjectHandle, options: GetOptions) -> Got | None:
@@ -185,10 +179,7 @@ class BoundConnection:
         """Return the attributes of the object that the handle names (MQINQ); for an alias, those of the alias itself."""
         self._check_lengths(selectors, "MQINQ", handle)
         bound = self._begin_on("MQINQ", handle, BoundHandle)
-        try:
-            found, completion, reason = self._mqi.inquire(self._hconn, bound.number, selectors)
-        finally:
-            self._turn.release()
+        found, completion, reason = self._run(self._mqi.inquire, bound.number, selectors)
         if completion == _FAILED:
             self._refuse(completion, reason, "MQINQ", handle.name)
         return Inquired({selector: _value(selector, value) for selector, value in found.items()}, reason)
@@ -204,10 +195,7 @@ class BoundConnection:
                 self._check(unfit_attribute(selector, str(value), CHARS[selector]), "MQSET", handle.name)
                 said[selector] = str(value).encode().ljust(CHARS[selector])
         bound = self._begin_on("MQSET", handle, BoundHandle)
-        try:
-            completion, reason = self._mqi.set(self._hconn, bound.number, said)
-        finally:
-            self._turn.release()
+        completion, reason = self._run(self._mqi.set, bound.number, said)
         if completion != _OK:
             self._refuse(completion, reason, "MQSET", handle.name)
 
@@ -222,10 +210,7 @@ class BoundConnection:
             self._begin("MQSUB", descriptor.name)
         else:
             given = self._begin_on("MQSUB", queue, BoundHandle).number
-        try:
-            said, hobj, hsub, completion, reason = self._mqi.subscribe(self._hconn, sd, given)
-        finally:
-            self._turn.release()
+        said, hobj, hsub, completion, reason = self._run(self._mqi.subscribe, sd, given)
         if completion == _FAILED:
             self._refuse(completion, reason, "MQSUB", descriptor.name or descriptor.object_string or descriptor.object_name)
         subscribed = answered(descriptor, said, strings)
@@ -258,20 +243,14 @@ class BoundConnection:
     def commit(self) -> None:
         """Commit the unit of work (MQCMIT): when this returns, the unit of work is durable."""
         self._begin("MQCMIT", "")
-        try:
-            completion, reason = self._mqi.commit(self._hconn)
-        finally:
-            self._turn.release()
+        completion, reason = self._run(self._mqi.commit)
         if completion != _OK:
             self._refuse(completion, reason, "MQCMIT", "")
 
     def backout(self) -> None:
         """Undo the unit of work (MQBACK)."""
         self._begin("MQBACK", "")
-        try:
-            completion, reason = self._mqi.backout(self._hconn)
-        finally:
-            self._turn.release()
+        completion, reason = self._run(self._mqi.backout)
         if completion != _OK:
             self._refuse(completion, reason, "MQBACK", "")
 
@@ -288,6 +267,13 @@ class BoundConnection:
             self._turn.release()
         if completion != _OK and not self._lost:
             self._refuse(completion, reason, "MQDISC", "")
+
+    def _run(self, call: Callable[[int, *_Arguments], _Answer], *arguments: *_Arguments) -> _Answer:
+        """Make the call for which `_begin` has reserved the connection, and free the connection."""
+        try:
+            return call(self._hconn, *arguments)
+        finally:
+            self._turn.release()
 
     def _begin(self, verb: str, name: str) -> None:
         """Reserve the connection for this call. Raises 2219 during another call, 2018 after MQDISC."""
