@@ -121,6 +121,9 @@ class _LazyGroup(click.Group):
             # Only the environment variable can give --debug a wrong value, but click's text names the option.
             wrong = click.UsageError(f"MQFLOW_DEBUG={os.environ.get('MQFLOW_DEBUG')!r}: it takes 1 or 0.", error.ctx)
             raise _ClickError(wrong if error.param and error.param.name == "debug" else error) from error
+        except click.NoSuchOption as error:
+            wrong = click.UsageError(f"{error.format_message()} The options of a command come after its name.", error.ctx)
+            raise _ClickError(wrong) from error
         except click.ClickException as error:
             raise _ClickError(error) from error
 

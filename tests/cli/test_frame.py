@@ -207,8 +207,9 @@ def test_an_error_of_an_option_comes_after_the_usage_of_its_command(run: Run) ->
     usage = "Usage: main why [OPTIONS] MSGID\nTry 'main why --help' for help.\n\nmqflow: Missing argument 'MSGID'.\n"
 
     assert (2, "", usage) == ((done := run("why")).exit_code, done.stdout, done.stderr)
-    own = run("--colour").stderr
+    own = run("--url", "embedded:data", "why", "41").stderr
     assert own.startswith("Usage: main [OPTIONS] COMMAND [ARGS]...\nTry 'main --help' for help.\n\nmqflow: No such option")
+    assert own.endswith("The options of a command come after its name.\n")
 
 
 def test_ctrl_c_ends_a_command_with_the_code_of_shells(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

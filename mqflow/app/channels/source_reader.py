@@ -66,7 +66,8 @@ class Tables:
             return read_table(choice.location, http_allowed=self._http_allowed, clock=self._clock)
         except ChannelTableError as error:
             if choice.origin is Origin.DEFAULT:
-                problem = f"{error.problem} These sources name no other table: {', '.join(each.value for each in Origin)}."
+                others = ", ".join(each.value for each in Origin if each is not Origin.DEFAULT)
+                problem = f"{error.problem} This is the default. Name another table or a channel in one of these: {others}."
                 raise ChannelTableError(error.source, problem, path=error.path) from error
             raise
 

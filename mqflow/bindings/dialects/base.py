@@ -145,6 +145,5 @@ def _unloadable(package: str, said: str, *, of_linker: bool = False) -> ClientPa
         return ClientPackageError(f"{problem} Install it again: pip install --force-reinstall {package}.")
     return ClientPackageError(
         f"{problem} It needs IBM's client library (libmqm_r.so or libmqic_r.so). Install the IBM MQ client, or unpack the "
-        "redistributable client and start Python with its lib64 folder in LD_LIBRARY_PATH. `mqflow doctor` shows the libraries "
-        "it finds."
+        "redistributable client and start Python with its lib64 folder in LD_LIBRARY_PATH. `mqflow doctor` then names it."
     )

@@ -11,7 +11,7 @@ from mqflow.app.asyncapi import asyncapi_document
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.applications.application_loader import load_application
 from mqflow.cli.option_types import url_option
-from mqflow.cli.text.terminal import note
+from mqflow.cli.text.terminal import counted, note
 
 __all__ = ("command", "page")
 
@@ -45,7 +45,7 @@ def command(
         click.echo(text, nl=False)
         return
     output.write_text(text, encoding="utf-8")
-    note(f"{output}: {len(document['channels'])} channels, {len(document['operations'])} operations.")
+    note(f"{output}: {', '.join(counted(len(document[part]), part) for part in ('channels', 'operations'))}.")
 
 
 def page(document: Mapping[str, Any]) -> str:

@@ -34,7 +34,7 @@ def folder_of(name: str, folder: Path | None) -> Path:
     Raises `ConfigurationError` if no folder can have this name there: a name can contain slashes, or be two dots.
     """
     if folder is None and ("/" in name or name in {".", ".."}):
-        raise ConfigurationError(f"{name} cannot be the name of the data folder: name a folder with --data.")
+        raise ConfigurationError(f"{name} cannot be the name of the data folder. Give the queue manager's name, and --data.")
     return Path(name) if folder is None else folder
 
 

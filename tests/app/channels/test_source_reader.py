@@ -66,7 +66,7 @@ def test_a_first_table_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
 def test_the_error_for_a_missing_table_names_all_sources(tmp_path: Path) -> None:
     choice = choose(Given(data_directory=str(tmp_path)))
 
-    with pytest.raises(ChannelTableError, match=r"No such file.*These sources name no other table: .*MQSERVER.*MQCCDTURL"):
+    with pytest.raises(ChannelTableError, match=r"No such file.* in one of these: .*MQSERVER.*MQCCDTURL.*\.ini\.$"):
         Tables(choice).read()
 
 

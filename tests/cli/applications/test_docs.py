@@ -42,6 +42,8 @@ def test_the_document_is_json_on_standard_output_and_no_queue_manager_is_made(ru
 
 
 def test_the_end_of_the_file_name_chooses_the_format_and_yaml_says_what_json_says(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "docs_lone.py").write_text(APP.replace('@app.publisher("BOOKED")\n', ""))
+    assert "a.json: 2 channels, 1 operation." in run("docs", "docs_lone:app", "--output", "a.json").stderr
     for name in ("shop.json", "shop.yaml", "shop.html"):
         done = run("docs", "docs_shop:app", "--output", name)
         assert f"{name}: 2 channels, 2 operations." in done.stderr

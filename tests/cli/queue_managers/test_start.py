@@ -250,10 +250,8 @@ def test_serve_warns_only_about_tcp_without_users(run: Run, hosted: list[HostOpt
 def test_a_queue_manager_gets_no_folder_outside_the_current_one_by_its_name(run: Run, command: str, name: str) -> None:
     refused = run("qmgr", command, name)
 
-    assert (2, f"mqflow: {name} cannot be the name of the data folder: name a folder with --data.\n") == (
-        refused.exit_code,
-        refused.stderr,
-    )
+    hint = "Give the queue manager's name, and --data."
+    assert (2, f"mqflow: {name} cannot be the name of the data folder. {hint}\n") == (refused.exit_code, refused.stderr)
 
 
 def test_the_status_names_the_folders_that_it_may_not_read(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
