@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import wraps
 from pathlib import Path
@@ -47,12 +47,12 @@ class Program:
     def is_pymqi(self) -> bool:
         return bool(self.mq.__name__ == "pymqi")
 
-    def connect(self, options: int | None = None, **more: Any) -> Any:
-        """Connect as a client, with handles that by default any thread may use."""
+    def connect(self, options: int | None = None, channel: Mapping[str, Any] | None = None, **more: Any) -> Any:
+        """Connect as a client, with handles that by default any thread may use. `channel` has fields of the MQCD."""
         manager = self.mq.QueueManager(None)
-        channel = self.mq.CD(ChannelName=b"DEV.APP.SVRCONN", ConnectionName=b"localhost(1414)")
+        fields = {"ChannelName": b"DEV.APP.SVRCONN", "ConnectionName": b"localhost(1414)", **(channel or {})}
         opts = self.c.MQCNO_HANDLE_SHARE_BLOCK if options is None else options
-        manager.connect_with_options(b"QM1", opts=opts, cd=channel, **more)
+        manager.connect_with_options(b"QM1", opts=opts, cd=self.mq.CD(**fields), **more)
         return manager
 
     def connect_alone(self) -> Any:

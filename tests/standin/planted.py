@@ -3,6 +3,7 @@
 Those that the state machine of the embedded queue manager plants as well come from there; the others are here.
 """
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
@@ -28,29 +29,28 @@ from tests.model.defects import (
 __all__ = ("NOTICED",)
 
 
-def a_truncated_message_stays_though_truncation_is_accepted(patch: pytest.MonkeyPatch) -> None:
+def _change_gets(patch: pytest.MonkeyPatch, change: Callable[[int], int], reason: int = 0, instead: int = 0) -> None:
+    """Let each MQGET run with changed options. If the options differ, it returns `instead` for `reason`."""
     real = EmbeddedConnection.get
 
     def get(self: EmbeddedConnection, handle: Any, options: GetOptions) -> Got | None:
-        careful = replace(options, options=options.options & ~GetOption.ACCEPT_TRUNCATED_MSG)
-        got = real(self, handle, careful)
-        if got is None or got.reason != Reason.TRUNCATED_MSG_FAILED or careful == options:
+        changed = GetOption(change(options.options))
+        got = real(self, handle, replace(options, options=changed))
+        if got is None or changed == options.options or got.reason != reason:
             return got
-        return replace(got, reason=Reason.TRUNCATED_MSG_ACCEPTED)
+        return replace(got, reason=instead)
 
     patch.setattr(EmbeddedConnection, "get", get)
+
+
+def a_truncated_message_stays_though_truncation_is_accepted(patch: pytest.MonkeyPatch) -> None:
+    reasons = Reason.TRUNCATED_MSG_FAILED, Reason.TRUNCATED_MSG_ACCEPTED
+    _change_gets(patch, lambda options: options & ~GetOption.ACCEPT_TRUNCATED_MSG, *reasons)
 
 
 def a_truncated_message_goes_though_truncation_is_not_accepted(patch: pytest.MonkeyPatch) -> None:
-    real = EmbeddedConnection.get
-
-    def get(self: EmbeddedConnection, handle: Any, options: GetOptions) -> Got | None:
-        got = real(self, handle, replace(options, options=options.options | GetOption.ACCEPT_TRUNCATED_MSG))
-        if got is None or got.reason != Reason.TRUNCATED_MSG_ACCEPTED:
-            return got
-        return replace(got, reason=Reason.TRUNCATED_MSG_FAILED)
-
-    patch.setattr(EmbeddedConnection, "get", get)
+    reasons = Reason.TRUNCATED_MSG_ACCEPTED, Reason.TRUNCATED_MSG_FAILED
+    _change_gets(patch, lambda options: options | GetOption.ACCEPT_TRUNCATED_MSG, *reasons)
 
 
 def a_temporary_queue_outlives_its_handle(patch: pytest.MonkeyPatch) -> None:
@@ -58,12 +58,7 @@ def a_temporary_queue_outlives_its_handle(patch: pytest.MonkeyPatch) -> None:
 
 
 def nothing_is_converted(patch: pytest.MonkeyPatch) -> None:
-    real = EmbeddedConnection.get
-
-    def get(self: EmbeddedConnection, handle: Any, options: GetOptions) -> Got | None:
-        return real(self, handle, replace(options, options=options.options & ~GetOption.CONVERT))
-
-    patch.setattr(EmbeddedConnection, "get", get)
+    _change_gets(patch, lambda options: options & ~GetOption.CONVERT)
 
 
 def an_uncommitted_put_is_visible(patch: pytest.MonkeyPatch) -> None:

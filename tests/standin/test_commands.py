@@ -93,12 +93,6 @@ def test_a_program_inquires_and_changes_the_queue_manager(program: Program) -> N
 
 
 @in_package
-def test_the_queue_manager_says_its_version(program: Program) -> None:
-    """VVRRMMFF, by MQINQ: a program inquires the version before it uses new functions."""
-    assert b"09040000" == program.manager.inquire(program.c.MQCA_VERSION)
-
-
-@in_package
 def test_a_namelist_is_created_with_names_inquired_and_deleted(program: Program) -> None:
     mq, c, commands = program.mq, program.c, pcf(program)
     name = {c.MQCA_NAMELIST_NAME: b"NAMES.OF.MINE"}

@@ -69,12 +69,9 @@ def test_user_and_password_reach_the_library(program: Program) -> None:
 
 @in_package
 def test_the_fields_of_the_channel_reach_the_library(program: Program) -> None:
-    mq, c = program.mq, program.c
-    channel = mq.CD(ChannelName=b"TLS.SVRCONN", ConnectionName=b"mq.example(1414)", SSLCipherSpec=b"ANY_TLS12_OR_HIGHER")
-    sco = mq.SCO(KeyRepository=b"/keys/app", CertificateLabel=b"app")
-    manager = mq.QueueManager(None)
+    channel = {"ChannelName": b"TLS.SVRCONN", "SSLCipherSpec": b"ANY_TLS12_OR_HIGHER"}
 
-    manager.connect_with_options(b"QM1", opts=c.MQCNO_HANDLE_SHARE_BLOCK, cd=channel, sco=sco)
+    program.connect(channel=channel, sco=program.mq.SCO(KeyRepository=b"/keys/app", CertificateLabel=b"app"))
 
     asked = program.kit.requests[-1]
     assert (b"TLS.SVRCONN", b"ANY_TLS12_OR_HIGHER") == _said(asked.channel, "ChannelName", "SSLCipherSpec")
@@ -87,11 +84,8 @@ def test_a_channel_with_tls_refuses_a_program_without_it_or_without_a_certificat
     program.kit.mqsc("DEFINE CHANNEL(TLS.SVRCONN) CHLTYPE(SVRCONN) SSLCIPH(ANY_TLS12) SSLCAUTH(REQUIRED)")
 
     def connected(cipher: bytes = b"", label: bytes = b"") -> Any:
-        channel = mq.CD(ChannelName=b"TLS.SVRCONN", ConnectionName=b"mq.example(1414)", SSLCipherSpec=cipher)
         sco = mq.SCO(KeyRepository=b"/keys/app", CertificateLabel=label)
-        manager = mq.QueueManager(None)
-        manager.connect_with_options(b"QM1", opts=c.MQCNO_HANDLE_SHARE_BLOCK, cd=channel, sco=sco)
-        return manager
+        return program.connect(channel={"ChannelName": b"TLS.SVRCONN", "SSLCipherSpec": cipher}, sco=sco)
 
     program.refused(c.MQRC_SSL_INITIALIZATION_ERROR, connected)
     program.refused(c.MQRC_SSL_INITIALIZATION_ERROR, lambda: connected(b"ANY_TLS12"))

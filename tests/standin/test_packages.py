@@ -353,9 +353,7 @@ def test_a_failed_asynchronous_put_of_a_non_persistent_message_leaves_its_unit_o
 
 @in_package
 def test_a_message_longer_than_its_channel_allows_is_2010(program: Program) -> None:
-    manager = program.mq.QueueManager(None)
-    channel = program.mq.CD(ChannelName=b"DEV.APP.SVRCONN", ConnectionName=b"localhost(1414)", MaxMsgLength=10)
-    manager.connect_with_options(b"QM1", opts=program.c.MQCNO_HANDLE_SHARE_BLOCK, cd=channel)
+    manager = program.connect(channel={"MaxMsgLength": 10})
 
     manager.put1(b"Q", b"0123456789")
     program.refused(program.c.MQRC_DATA_LENGTH_ERROR, lambda: manager.put1(b"Q", b"0123456789A"))

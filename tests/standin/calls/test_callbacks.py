@@ -38,9 +38,11 @@ class Consumer:
         if len(self.calls) == self._wanted:
             self.enough.set()
 
-    def register(self, options: int = 0, *, wait_ms: int = -1, **more: Any) -> None:
+    def register(self, options: int = 0, *, wait_ms: int = -1, function: Any = None, **more: Any) -> None:
+        """Register this callback, or another function in its place."""
         gmo = self.mq.GMO(Options=self.c.MQGMO_WAIT | options, WaitInterval=wait_ms)
-        self.queue.cb(operation=self.c.MQOP_REGISTER, md=self.mq.MD(), gmo=gmo, cbd=self.mq.CBD(CallbackFunction=self, **more))
+        description = self.mq.CBD(CallbackFunction=function or self, **more)
+        self.queue.cb(operation=self.c.MQOP_REGISTER, md=self.mq.MD(), gmo=gmo, cbd=description)
 
     def control(self, operation: int) -> None:
         self.manager.ctl(operation, self.mq.CTLO())
@@ -143,8 +145,7 @@ def test_a_started_connection_can_be_stopped_by_its_own_callback(program: Progra
         bodies.append(msg)
         queue_manager.ctl(c.MQOP_STOP, program.mq.CTLO())
 
-    gmo = program.gmo(c.MQGMO_WAIT, WaitInterval=c.MQWI_UNLIMITED)
-    consumer.queue.cb(operation=c.MQOP_REGISTER, md=program.mq.MD(), gmo=gmo, cbd=program.mq.CBD(CallbackFunction=once))
+    consumer.register(function=once)
     for body in (b"one", b"two"):
         program.other.put1(b"Q", body)
 
@@ -164,8 +165,7 @@ def test_stopping_waits_for_the_call_under_way(program: Program) -> None:
         release.wait(30)
         order.append("called")
 
-    gmo = program.gmo(c.MQGMO_WAIT, WaitInterval=c.MQWI_UNLIMITED)
-    consumer.queue.cb(operation=c.MQOP_REGISTER, md=program.mq.MD(), gmo=gmo, cbd=program.mq.CBD(CallbackFunction=slow))
+    consumer.register(function=slow)
     program.other.put1(b"Q", b"body")
     consumer.control(c.MQOP_START)
     inside.wait(30)
@@ -232,69 +232,58 @@ def test_disconnecting_stops_the_callbacks(program: Program) -> None:
 
 @with_callbacks
 def test_a_callback_is_called_with_each_message_and_not_after_the_stop(program: Program) -> None:
-    mq, c, queue = program.mq, program.c, program.open(program.c.MQOO_INPUT_AS_Q_DEF)
-    bodies: list[bytes] = []
-    enough = threading.Event()
-
-    def consume(*, msg: bytes, cbc: object, md: object, gmo: object, queue: object, queue_manager: object) -> None:
-        bodies.append(msg)
-        if len(bodies) == 2:
-            enough.set()
-
-    gmo = program.gmo(c.MQGMO_WAIT | c.MQGMO_NO_SYNCPOINT, WaitInterval=c.MQWI_UNLIMITED)
-    queue.cb(operation=c.MQOP_REGISTER, md=mq.MD(), gmo=gmo, cbd=mq.CBD(CallbackFunction=consume))
-    program.manager.ctl(c.MQOP_START, mq.CTLO())
+    consumer, c = Consumer(program, calls=2), program.c
+    consumer.register(c.MQGMO_NO_SYNCPOINT)
+    consumer.control(c.MQOP_START)
     for body in (b"one", b"two"):
         program.other.put1(b"Q", body)
-    assert enough.wait(30)
+    assert consumer.enough.wait(30)
     program.refused(c.MQRC_HCONN_ASYNC_ACTIVE, program.manager.commit)
 
-    program.manager.ctl(c.MQOP_STOP, mq.CTLO())
+    consumer.control(c.MQOP_STOP)
     program.other.put1(b"Q", b"three")
 
-    assert [b"one", b"two"] == bodies
+    assert [b"one", b"two"] == consumer.bodies
     program.manager.commit()
 
 
 @with_callbacks
 def test_a_callback_commits_its_own_unit_of_work(program: Program) -> None:
-    mq, c, queue = program.mq, program.c, program.open(program.c.MQOO_INPUT_AS_Q_DEF)
+    consumer, c = Consumer(program), program.c
     counts: list[int] = []
     done = threading.Event()
 
-    def consume(*, md: object, queue_manager: object, **_: object) -> None:
-        counts.append(md.BackoutCount)  # type: ignore[attr-defined]  # the package has no types
+    def consume(*, md: Any, queue_manager: Any, **_: Any) -> None:
+        counts.append(md.BackoutCount)
         if len(counts) == 1:
-            queue_manager.backout()  # type: ignore[attr-defined]  # as above
+            queue_manager.backout()
         else:
-            queue_manager.commit()  # type: ignore[attr-defined]  # as above
+            queue_manager.commit()
             done.set()
 
-    gmo = program.gmo(c.MQGMO_WAIT | c.MQGMO_SYNCPOINT, WaitInterval=c.MQWI_UNLIMITED)
-    queue.cb(operation=c.MQOP_REGISTER, md=mq.MD(), gmo=gmo, cbd=mq.CBD(CallbackFunction=consume))
+    consumer.register(c.MQGMO_SYNCPOINT, function=consume)
     program.other.put1(b"Q", b"twice")
-    program.manager.ctl(c.MQOP_START, mq.CTLO())
+    consumer.control(c.MQOP_START)
 
     assert done.wait(30)
-    program.manager.ctl(c.MQOP_STOP, mq.CTLO())
+    consumer.control(c.MQOP_STOP)
     assert ([0, 1], 0) == (counts, program.depth())
 
 
 @with_callbacks
 def test_an_event_handler_hears_that_the_queue_manager_stops(program: Program) -> None:
-    mq, c, queue = program.mq, program.c, program.open(program.c.MQOO_INPUT_AS_Q_DEF)
+    consumer, mq, c = Consumer(program), program.mq, program.c
     reasons: list[int] = []
     heard = threading.Event()
 
-    def handle(*, cbc: object, **_: object) -> None:
-        reasons.append(cbc.Reason)  # type: ignore[attr-defined]  # the package has no types
+    def handle(*, cbc: Any, **_: Any) -> None:
+        reasons.append(cbc.Reason)
         heard.set()
 
-    gmo = program.gmo(c.MQGMO_WAIT, WaitInterval=c.MQWI_UNLIMITED)
-    queue.cb(operation=c.MQOP_REGISTER, md=mq.MD(), gmo=gmo, cbd=mq.CBD(CallbackFunction=lambda **_: None))
+    consumer.register()
     handler = mq.CBD(CallbackFunction=handle, CallbackType=c.MQCBT_EVENT_HANDLER)
     program.manager.cb(operation=c.MQOP_REGISTER, cbd=handler)
-    program.manager.ctl(c.MQOP_START, mq.CTLO())
+    consumer.control(c.MQOP_START)
 
     program.kit.queue_manager.stop()
 
@@ -347,8 +336,7 @@ def test_a_callback_may_suspend_its_connection_which_another_thread_uses_before_
         suspended.set()
         committed.wait(30)
 
-    gmo = program.gmo(c.MQGMO_WAIT, WaitInterval=c.MQWI_UNLIMITED)
-    consumer.queue.cb(operation=c.MQOP_REGISTER, md=program.mq.MD(), gmo=gmo, cbd=program.mq.CBD(CallbackFunction=once))
+    consumer.register(function=once)
     for body in (b"one", b"two"):
         program.other.put1(b"Q", body)
     consumer.control(c.MQOP_START)

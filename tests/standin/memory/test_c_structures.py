@@ -69,25 +69,17 @@ def test_a_field_is_written_where_the_version_has_it_and_no_byte_behind_the_vers
 
 
 @pytest.mark.parametrize("layout", STRUCTURES, ids=lambda layout: layout.name)
-def test_an_unknown_version_is_refused(layout: Layout) -> None:
-    memory = blank(layout, max(layout.lengths))
-    struct.pack_into("i", memory, layout.version_offset, max(layout.lengths) + 1)
+def test_an_unknown_version_and_another_structure_are_refused(layout: Layout) -> None:
+    newer = struct.pack("i", max(layout.lengths) + 1)
+    damages = [(layout.version_offset, newer, layout.version_reason), (0, b"????", layout.reason)]
+    for offset, damage, reason in damages[: 2 if layout.identifier else 1]:
+        memory = blank(layout, max(layout.lengths))
+        memory[offset : offset + len(damage)] = damage
 
-    with pytest.raises(MQIError) as raised:
-        structure_at(layout, ctypes.addressof(memory), "MQI")
+        with pytest.raises(MQIError) as raised:
+            structure_at(layout, ctypes.addressof(memory), "MQI")
 
-    assert layout.version_reason == raised.value.reason
-
-
-@pytest.mark.parametrize("layout", [layout for layout in STRUCTURES if layout.identifier], ids=lambda layout: layout.name)
-def test_another_structure_is_refused(layout: Layout) -> None:
-    memory = blank(layout, 1)
-    struct.pack_into("4s", memory, 0, b"????")
-
-    with pytest.raises(MQIError) as raised:
-        structure_at(layout, ctypes.addressof(memory), "MQI")
-
-    assert layout.reason == raised.value.reason
+        assert reason == raised.value.reason
 
 
 def test_no_structure_at_all_is_refused() -> None:
