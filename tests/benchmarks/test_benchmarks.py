@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import against_the_loop, delays, depth, known_misses, page, producers, served, workers
+from benchmarks import against_the_loop, delays, depth, known_misses, page, producers, served, telemetry_cost, workers
 from benchmarks.__main__ import main
 from benchmarks.budgets import ADDED_CPU_US, CONSUMING, Consuming
 from benchmarks.consumption import framework, raw
@@ -192,6 +192,7 @@ def test_the_command_measures_every_goal_and_writes_the_page(short_path: Path, m
     chosen = list({budget.goal: budget for budget in reversed(CONSUMING)}.values())
     monkeypatch.setattr(against_the_loop, "CONSUMING", chosen)
     monkeypatch.setattr(served, "_SETTLED_AFTER_S", 0.1)
+    monkeypatch.setattr(telemetry_cost, "_SHORT_PAIRS", 1)
 
     main(["--pairs", "1", "--processes", "1", "--share", "0.002", "--patience", "0", "--page", str(written)])
 
