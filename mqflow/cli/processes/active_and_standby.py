@@ -1,6 +1,7 @@
 """Two processes for one data folder: the active queue manager and its standby, for the workers of an application.
 
-If one process dies, it is started again, and meanwhile the other process continues. Both processes run `mqflow qmgr serve`.
+Both processes run `mqflow qmgr serve`. If another process serves the folder already, both stand by for it. If one process dies,
+it is started again, and meanwhile the other process continues.
 """
 
 import subprocess
@@ -112,8 +113,10 @@ class ActiveAndStandby:
             process = None
 
     def _restart_text(self, pid: int, code: int, *, was_active: bool) -> str:
-        role = "served" if was_active else "stood by for"
-        other = f"process {self._running[0].pid} goes on" if self._running else "no process serves it now"
+        running = [process.pid for process in self._running]
+        owner = owner_pid(self._folder)
+        role = "stood by for" if not was_active or (owner and owner not in running) else "served"
+        other = f"process {owner or running[0]} goes on" if owner or running else "no process serves it now"
         return f"Process {pid}, which {role} {self.name}, ended with {code}; {other}. Another process starts"
 
     async def _start(self) -> Process:
@@ -153,10 +156,9 @@ class ActiveAndStandby:
         return self._is_ready(process) and is_served(self._folder.path)
 
     def _is_ready(self, process: Process) -> bool:
-        """Return whether the process is a standby, or serves the folder."""
-        return standby_pid(self._folder) == process.pid or (
-            owner_pid(self._folder) == process.pid and is_served(self._folder.path)
-        )
+        """Return whether the process serves the folder, or is in the line of the standbys. It may not be the first there."""
+        first, served = standby_pid(self._folder), is_served(self._folder.path)
+        return first == process.pid or (served and (bool(first) or owner_pid(self._folder) == process.pid))
 
     async def _end(self) -> None:
         """End both processes. The standby ends first, because otherwise it would take over."""

@@ -71,9 +71,10 @@ class WorkersOptions(Struct, frozen=True, kw_only=True):
 def run_workers(options: WorkersOptions, settings: Settings, ready: Hook | None, console: MakeConsole | None = None) -> int:
     """Run the workers until they have drained after a signal. Return the worst of their exit codes.
 
-    If no process serves the embedded queue manager yet, two processes serve it to the workers: an active one and a standby. The
-    hook `ready` keeps a file while every worker is ready. Raises `ConfigurationError` if the URL is invalid or the pages cannot
-    be served, and `FolderError` if the folder cannot be used.
+    Two processes serve the embedded queue manager to the workers: an active one and a standby. If another process serves it
+    already, both stand by, and take over when that process ends. The hook `ready` keeps a file while every worker is ready.
+    Raises `ConfigurationError` if the URL is invalid or the pages cannot be served, and `FolderError` if the folder cannot be
+    used.
     """
     for name, other in options.others.items():
         if locate(other).kind in {"embedded", "memory"}:
@@ -203,7 +204,7 @@ class _Workers:
     async def _served(self, url: str, location: Location, owner: int | None) -> AsyncIterator[_Served | None]:
         """Make the queue manager reachable in the block. Yields None if this fails, or if a signal comes before."""
         match location:
-            case Location(kind="embedded", path=Path() as folder) if owner is None:
+            case Location(kind="embedded", path=Path() as folder):
                 pair = ActiveAndStandby(
                     location.queue_manager, folder, self._parent_pipe, self._environment, self._stop_after_operator
                 )
@@ -213,9 +214,8 @@ class _Workers:
                     if pair.failed is not None or self._stopping.is_set():
                         yield None
                         return
-                    yield _Served(served_url(location), f", served by process {pair.active} with a standby")
-            case Location(kind="embedded"):
-                yield _Served(served_url(location), f", which process {owner} serves already")
+                    ours = f", served by process {pair.active} with a standby"
+                    yield _Served(served_url(location), ours if owner is None else f", which process {owner} serves already")
             case Location(kind="memory", queue_manager=name):
                 with (
                     tempfile.TemporaryDirectory(prefix="mqflow-") as scratch,

@@ -285,18 +285,27 @@ def test_without_a_first_process_there_is_no_standby(log: Log, *, stops: bool, f
     assert "2 begins" not in log.lines()
 
 
-def test_the_processes_stand_by_if_another_command_has_started_the_active_process_meanwhile(log: Log) -> None:
-    """Both commands found the folder free. This command must not wait until the other one ends."""
+@pytest.mark.parametrize("has_standby", [False, True])
+def test_both_processes_stand_by_for_the_active_process_of_another_command_and_behind_its_standby(
+    log: Log, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], *, has_standby: bool
+) -> None:
+    """This command must not wait until the other one ends."""
     Path("owner").write_text("1")
     Path("served").touch()
+    if has_standby:
+        monkeypatch.setattr(active_and_standby, "standby_pid", lambda _: 77)
 
     async def steps(pair: ActiveAndStandby) -> None:
         assert (1, None) == (pair.active, pair.failed)
         await log.until("1 is standby", "2 is standby")
+        order(1, 1)
+        await log.until("3 is standby")
 
     serving(steps)
 
-    assert ["2 must end", "2 ends", "1 must end", "1 ends"] == log.lines()[2:]
+    assert ["3 must end", "3 ends", "2 must end", "2 ends"] == log.lines()[4:]
+    said = f"Process {pid('pid1')}, which stood by for QM1, ended with 1; process 1 goes on. Another process starts in 0.01 s.\n"
+    assert said == capfd.readouterr().err
 
 
 def test_a_process_that_does_not_end_is_killed(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:

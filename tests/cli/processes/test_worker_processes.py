@@ -392,8 +392,11 @@ def test_a_command_that_owns_the_folder_for_a_moment_does_not_keep_the_workers_f
     assert _owner(locate("embedded:./qm?qmgr=QM1")) is None
 
 
-def test_a_folder_that_is_served_already_is_used(python: Callable[[str], None], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_is_served_already_is_used(
+    python: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     python("exit 2")
+    monkeypatch.setattr(workers, "ActiveAndStandby", Pair)
 
     with (
         EmbeddedQueueManager("QM1", store=SqliteStore(Path("qm"))) as queue_manager,

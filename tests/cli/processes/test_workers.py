@@ -260,6 +260,7 @@ def test_a_queue_manager_that_is_served_already_is_used_and_left_alone(run: Run)
             running.until("Listening")
             put(run, n=1)
             running.until("booked 1")
+            assert owner == with_standby(run)["process"]
             running.process.send_signal(signal.SIGINT)
             rest = running.rest()
             assert 0 == running.process.wait(), rest
@@ -267,6 +268,32 @@ def test_a_queue_manager_that_is_served_already_is_used_and_left_alone(run: Run)
         assert (owner, None) == (status(run)["process"], status(run)["standby"])
     finally:
         run("qmgr", "stop", "QM1", "--data", "data", "-i")
+
+
+@pytest.mark.parametrize("ends_by", ["death", "order"])
+def test_the_workers_outlive_a_queue_manager_that_another_command_served_but_not_the_order_to_end_it(
+    run: Run, ends_by: str
+) -> None:
+    assert 0 == run("qmgr", "start", "QM1", "--data", "data").exit_code
+    with workers() as running:
+        for _ in range(2):
+            running.until("Listening")
+        before = with_standby(run)
+        if ends_by == "death":
+            os.kill(before["process"], signal.SIGKILL)
+            after = with_standby(run, not_active=before["process"])
+            put(run, n=1)
+            running.until("booked 1")
+            running.process.terminate()
+            assert before["standby"] == after["process"]
+        else:
+            assert 0 == run("qmgr", "stop", "QM1", "--data", "data").exit_code
+        rest = running.rest()
+        code = running.process.wait()
+
+    assert 0 == code, rest
+    assert (ends_by == "order") == ("was ended by mqflow qmgr stop, so the workers drain and end too.\n" in rest)
+    assert "ended" == status(run)["status"]
 
 
 @pytest.mark.parametrize(
