@@ -183,7 +183,7 @@ class MQIError(Exception):
         if self.detail:
             sentences.append(self.detail if self.detail.endswith(".") else f"{self.detail}.")
         advice = ADVICE_CONNECTING.get(self.reason) if self.verb == "MQCONNX" else None
-        if self.reason != Reason.OPTIONS_ERROR or not self.detail:  # the detail names the option, but the advice cannot
+        if self.reason not in _DETAILED or not self.detail:  # the detail names the option or the object, but the advice cannot
             sentences.append(advice or ADVICE.get(self.reason, ""))
         return " ".join(filter(None, sentences))
 
@@ -287,6 +287,7 @@ class HeaderError(MQIError):
     )
 
 
+_DETAILED: Final = frozenset({Reason.OPTIONS_ERROR, Reason.UNKNOWN_OBJECT_NAME})
 _KNOWN: Final = frozenset(int(reason) for reason in Reason)
 _CLASSES: Final[dict[int, type[MQIError]]] = {reason: error for error in MQIError.__subclasses__() for reason in error.reasons}
 

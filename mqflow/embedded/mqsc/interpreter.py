@@ -72,6 +72,9 @@ _DEFAULTS: Final = {
 }
 """The original default queues. DEFINE uses them if the administrator has deleted the defaults of the queue manager."""
 
+_DEFINABLE: Final = frozenset({*QUEUE_TYPES, "QUEUE", "QSTATUS", "TOPIC"})
+"""If a DISPLAY of these nouns finds nothing, the general advice of the reason code is right: DEFINE the queue or the topic."""
+
 _NUMBERS: Final[dict[int, str]] = {
     Reason.OBJECT_IN_USE: "AMQ8148",
     Reason.Q_NOT_EMPTY: "AMQ8143",
@@ -312,7 +315,9 @@ def _some(
 ) -> tuple[Record, ...]:
     """Return the records of a DISPLAY. Raises 2085 if the DISPLAY found nothing."""
     if not records:
-        detail = "Nothing of this name passes the filter" if where else ""
+        detail = "" if noun in _DEFINABLE else "Nothing matches the command"
+        if where:
+            detail = "Nothing of this name passes the filter"
         raise error_for(Reason.UNKNOWN_OBJECT_NAME, f"DISPLAY {noun}", subject, administration.queue_manager.name, detail)
     return records
 

@@ -56,8 +56,8 @@ def rows_of(noun: StatusNoun, name: str, administration: Administration) -> tupl
     kind = STATUSES[noun]
     rows = tuple(kind.rows(administration, name))
     if not rows:
-        command = "RESET QSTATS" if noun == "QSTATS" else f"DISPLAY {noun}"
-        raise error_for(kind.nothing, command, name, administration.queue_manager.name)
+        command, detail = ("RESET QSTATS", "") if noun == "QSTATS" else (f"DISPLAY {noun}", "Nothing matches the command")
+        raise error_for(kind.nothing, command, name, administration.queue_manager.name, detail)
     return rows
 
 
@@ -108,10 +108,6 @@ def _publish_subscribe(administration: Administration, _name: str) -> Iterator[_
     }
 
 
-def _statistics(administration: Administration, name: str) -> Iterator[_Row]:
-    return (asdict(each) for each in of_local_queues(administration, name, administration.reset_queue_statistics))
-
-
 def _channels(administration: Administration, name: str) -> Iterator[_Row]:
     for channel in administration.channels.statuses():
         if matches(name, channel.name):
@@ -127,10 +123,6 @@ def _listeners(administration: Administration, name: str) -> Iterator[_Row]:
         if matches(name, listener.name):
             described = {field: defined.get(listener.name, {}).get(field, default) for field, default in _OF_LISTENERS.items()}
             yield asdict(listener) | described | {"status": _RUNNING, "transport": _TCP}
-
-
-def _channel_rules(administration: Administration, name: str) -> Iterator[_Row]:
-    return (_rule_row(rule) for rule in administration.channels.rules() if matches(name, rule.profile))
 
 
 def _rule_row(rule: ChannelRule) -> _Row:
@@ -344,7 +336,7 @@ STATUSES: Final[Mapping[StatusNoun, StatusKind]] = {
             _text("alteration_time", "ALTTIME", 2028, 8),
         ),
         ("CHLAUTH", "TYPE"),
-        _channel_rules,
+        lambda on, name: (_rule_row(rule) for rule in on.channels.rules() if matches(name, rule.profile)),
         PCFReason.CHLAUTH_NOT_FOUND,
     ),
     "QSTATS": StatusKind(
@@ -357,7 +349,7 @@ STATUSES: Final[Mapping[StatusNoun, StatusKind]] = {
             _number("since_reset_s", "RESETINT", 35),
         ),
         ("QSTATS",),
-        _statistics,
+        lambda on, name: map(asdict, of_local_queues(on, name, on.reset_queue_statistics)),
     ),
     "SBSTATUS": StatusKind(
         "AMQ8099: Subscription status details.", _SUBSCRIBER, ("SUB", "SUBID"), _subscriptions, Reason.NO_SUBSCRIPTION

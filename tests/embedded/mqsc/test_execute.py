@@ -194,15 +194,28 @@ def test_a_queue_that_is_deleted_meanwhile_hides_no_other_queue(command: str) ->
     [
         ("DISPLAY QLOCAL(NOPE)", "DISPLAY QLOCAL on NOPE (QM1) failed"),
         ("DISPLAY QLOCAL(*) WHERE(MAXDEPTH GT 9)", "Nothing of this name passes the filter"),
-        ("DISPLAY AUTHREC PRINCIPAL('bob')", "DISPLAY AUTHREC (QM1) failed"),
-        ("DISPLAY CONN(12)", "DISPLAY CONN on 12 (QM1) failed"),
+        (
+            "DISPLAY AUTHREC PRINCIPAL('bob')",
+            "AMQ8147: DISPLAY AUTHREC (QM1) failed: MQRC_UNKNOWN_OBJECT_NAME (2085). Nothing matches the command.",
+        ),
+        (
+            "DISPLAY SUB(NOPE)",
+            "DISPLAY SUB on NOPE (QM1) failed: MQRC_UNKNOWN_OBJECT_NAME (2085). Nothing matches the command.",
+        ),
+        ("DISPLAY CONN(12)", "DISPLAY CONN on 12 (QM1) failed: MQRC_UNKNOWN_OBJECT_NAME (2085). Nothing matches the command."),
+        (
+            "DISPLAY TPSTATUS(NOPE)",
+            "DISPLAY TPSTATUS on NOPE (QM1) failed: MQRC_UNKNOWN_OBJECT_NAME (2085). Nothing matches the command.",
+        ),
         ("DISPLAY TPSTATUS('#') WHERE(SUBCOUNT GT 9)", "Nothing of this name passes the filter"),
     ],
 )
 def test_a_display_that_finds_nothing_says_what_was_asked(command: str, said: str, administration: Definitions) -> None:
     administration.define(QueueAttributes(name="A", max_depth=9))
 
-    assert said in only(command, administration).text
+    text = only(command, administration).text
+    assert said in text
+    assert ("or DEFINE it" in text) == ("QLOCAL(NOPE)" in command)
 
 
 def test_the_status_of_an_alias_is_refused_with_its_kind(administration: Definitions) -> None:
