@@ -15,9 +15,9 @@ class FlowError(Exception):
     """The bytes from the peer are not a flow of a client channel. The text says why."""
 
 
-def aligned(length: int, unit: int = 4) -> int:
-    """Return the length, rounded up to a multiple of the unit."""
-    return -(-length // unit) * unit
+def aligned(length: int) -> int:
+    """Return the length, rounded up to a multiple of 4."""
+    return -(-length // 4) * 4
 
 
 class Reader:

@@ -1,7 +1,7 @@
 """The lists of the console: events, delayed messages, connections, and rules tables with their messages. Read only."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -23,7 +23,6 @@ from mqflow.cli.text.story import entry_lines
 from mqflow.cli.text.terminal import read_text
 from mqflow.embedded.administration.interface import ConnectionStatus
 from mqflow.events import DeadLetterActed
-from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.policy.channels.client_ini import ClientConfigurationError
 from mqflow.policy.channels.table import ChannelTableError
@@ -227,7 +226,7 @@ def _rules_page(desk: Desk, connection: Connection, file: Path) -> RulesPage:
     problems = list(map(str, lint(table, text, queue=queue)))
     tallies, is_cut = Tallies({}), False
     try:
-        messages = _messages(connection, queue)
+        messages = ((got.descriptor, got.body) for got in browse(connection, queue))
         tallies = tallied(table, islice(messages, LOOKED_AT_MAX), target_check(connection, queue))
         is_cut = next(messages, None) is not None
     except MQIError as error:
@@ -254,10 +253,6 @@ def _rules_page(desk: Desk, connection: Connection, file: Path) -> RulesPage:
         problems=tuple(problems),
         is_cut=is_cut,
     )
-
-
-def _messages(connection: Connection, queue: str) -> Iterator[tuple[MessageDescriptor, bytes]]:
-    return ((got.descriptor, got.body) for got in browse(connection, queue))
 
 
 def _matched(desk: Desk, queue: str) -> Mapping[str, int] | None:

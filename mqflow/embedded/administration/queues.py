@@ -165,7 +165,7 @@ class Definitions:
         state, name = self._state, attributes.name
         if not is_object_name(name):
             raise Refusal(Reason.OBJECT_NAME_ERROR, f"{name!r} is not a name of an object")
-        defined = _as_defined(attributes)
+        defined = with_changes(attributes, asdict(attributes) | {"depth": 0, "open_input_count": 0, "open_output_count": 0})
         known = state.queues.get(name)
         if known is None:
             made = state.define(state.dated(defined))
@@ -240,11 +240,6 @@ class Definitions:
 # MQQMSTA_*.
 _RUNNING, _QUIESCING = 2, 3
 _RESOLVED = frozenset({"target", "target_type", "remote_queue", "remote_queue_manager", "transmission_queue"})
-
-
-def _as_defined(attributes: QueueAttributes) -> QueueAttributes:
-    """Check the definition, and return it with 0 in the status fields (depth and open counts)."""
-    return with_changes(attributes, asdict(attributes) | {"depth": 0, "open_input_count": 0, "open_output_count": 0})
 
 
 def _count_change(queue: LocalQueue | QueueDefinition, count: int) -> None:

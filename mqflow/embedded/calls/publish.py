@@ -145,7 +145,7 @@ def selected_subscriptions(
     return [
         subscription
         for subscription in subscriptions
-        if not _expired(subscription, publication.now_s)
+        if (subscription.attributes.expires_at is None or subscription.attributes.expires_at > publication.now_s)
         and not _blocked(state, subscription, publication.topic)
         and (subscription.selector is None or subscription.selector(lookup))
     ]
@@ -315,10 +315,6 @@ def _retained(publication: Publication) -> RetainedPublication:
         put_at=publication.now_s,
         expires_at=None if tenths < 0 else publication.now_s + tenths / 10,
     )
-
-
-def _expired(subscription: Subscription, now_s: float) -> bool:
-    return subscription.attributes.expires_at is not None and subscription.attributes.expires_at <= now_s
 
 
 def _blocked(state: QueueManagerState, subscription: Subscription, topic: str) -> bool:

@@ -117,7 +117,7 @@ def show_authorities(records: Iterable[AuthorityRecord], queue_manager: str, com
     for record in records:
         if command.whose not in {None, Whose(record.entity, record.group)} or command.kind not in {None, record.kind}:
             continue
-        if command.profile and not _is_meant(record, command):
+        if command.profile not in {"", record.profile} and (command.exact or not applies(record.profile, command.profile)):
             continue
         cells = (("PROFILE", record.profile), *_who(record.entity, group=record.group), ("OBJTYPE", record.kind.value))
         shown.append(_record("AMQ8864: Display authority record details.", (*cells, _list(record.authorities))))
@@ -134,10 +134,6 @@ def show_entity(authorities: AuthorityAdministration, command: DisplayEntity) ->
 
 def _named(whose: Whose) -> str:
     return f"{'GROUP' if whose.group else 'PRINCIPAL'}({whose.entity})"
-
-
-def _is_meant(record: AuthorityRecord, command: DisplayAuthorities) -> bool:
-    return record.profile == command.profile or (not command.exact and applies(record.profile, command.profile))
 
 
 def _record(heading: str, pairs: Iterable[tuple[str, str]]) -> Record:

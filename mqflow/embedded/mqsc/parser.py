@@ -231,10 +231,6 @@ def _alter_queue_manager(subject: Clause, parameters: Parameters) -> AlterQueueM
     return AlterQueueManagerCommand(parameters.values)
 
 
-def _clear(subject: Clause, _parameters: Parameters) -> ClearCommand:
-    return ClearCommand(name_of(subject))
-
-
 def _ping(subject: Clause, _parameters: Parameters) -> Ping:
     bare(subject)
     return Ping()
@@ -293,10 +289,6 @@ def _display_channel_rules(subject: Clause, parameters: Parameters) -> DisplaySt
 def _display_topic_status(subject: Clause, parameters: Parameters) -> DisplayStatusOf:
     nouns: dict[str, StatusNoun] = {"TOPIC": "TPSTATUS", "SUB": "TPSTATUS SUB", "PUB": "TPSTATUS PUB"}
     return _display_status_of(nouns[choice(parameters.options, "TYPE", tuple(nouns))], subject, parameters)
-
-
-def _reset_statistics(subject: Clause, _parameters: Parameters) -> DisplayStatusOf:
-    return DisplayStatusOf("QSTATS", pattern_of(subject), Selection(everything=True))
 
 
 def _selection(parameters: Parameters, attributes: Attributes, *, everything: bool) -> Selection:
@@ -407,7 +399,7 @@ def _object_forms(noun: ObjectNoun) -> dict[tuple[str, str], _Form]:
 def _forms() -> dict[tuple[str, str], _Form]:
     of = UNSUPPORTED_ATTRIBUTES
     forms = {
-        ("CLEAR", "QLOCAL"): _Form(_clear, {}, {}, of["QUEUE"]),
+        ("CLEAR", "QLOCAL"): _Form(lambda subject, _: ClearCommand(name_of(subject)), {}, {}, of["QUEUE"]),
         ("CLEAR", "TOPICSTR"): _Form(build_clear, {}, {"CLRTYPE": "CLRTYPE", "SCOPE": "SCOPE"}, of["TOPIC"]),
         ("PING", "QMGR"): _Form(_ping, {}, {}, frozenset()),
         ("ALTER", "QMGR"): _Form(_alter_queue_manager, QUEUE_MANAGER, {"FORCE": "FORCE"}, of["QMGR"]),
@@ -480,7 +472,12 @@ def _status_forms() -> dict[tuple[str, str], _Form]:
         ("DISPLAY", "TPSTATUS"): _Form(_display_topic_status, every, _SHOWING, UNSUPPORTED_ATTRIBUTES["TPSTATUS"], asking=True),
         ("DISPLAY", "APSTATUS"): _status_form("APSTATUS", _display_application_status),
         ("DISPLAY", "CHLAUTH"): _status_form("CHLAUTH", _display_channel_rules, "MATCH", *connections.ASKING),
-        ("RESET", "QSTATS"): _Form(_reset_statistics, {}, {}, frozenset({"CMDSCOPE"})),
+        ("RESET", "QSTATS"): _Form(
+            lambda subject, _: DisplayStatusOf("QSTATS", pattern_of(subject), Selection(everything=True)),
+            {},
+            {},
+            frozenset({"CMDSCOPE"}),
+        ),
         ("STOP", "CONN"): _Form(lambda subject, _: StopConnection(single(subject).folded), {}, {}, frozenset({"EXTCONN"})),
         **{("DISPLAY", noun): _status_form(noun, partial(_display_status_of, noun)) for noun in shown},
     }

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from mqflow.embedded.storage.sqlite import rows
 from mqflow.embedded.storage.sqlite.database import WRITE_FIRST_PAGE
-from mqflow.embedded.storage.store import Snapshot, StoredObject, StoredSerials
+from mqflow.embedded.storage.store import Snapshot, StoredSerials
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 
@@ -99,7 +99,7 @@ def load_snapshot(database: sqlite3.Connection, note: Path, held: Mapping[int, i
         serials=found.serials,
         next_serial=next_serial,
         quarantined=tuple(sorted(found.quarantined.items())),
-        objects=tuple(_objects(database)),
+        objects=tuple(map(rows.object_of, database.execute("SELECT kind, name, attributes, crc FROM object ORDER BY id"))),
     )
 
 
@@ -188,10 +188,6 @@ def _check_structure(database: sqlite3.Connection, *tables: str) -> None:
 
 def _queues(database: sqlite3.Connection) -> Iterator[tuple[int, QueueAttributes]]:
     return (rows.queue_of(row) for row in database.execute("SELECT id, attributes, crc FROM queue ORDER BY id"))
-
-
-def _objects(database: sqlite3.Connection) -> Iterator[StoredObject]:
-    return (rows.object_of(row) for row in database.execute("SELECT kind, name, attributes, crc FROM object ORDER BY id"))
 
 
 def _quarantined(database: sqlite3.Connection) -> dict[int, str]:

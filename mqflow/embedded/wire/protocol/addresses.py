@@ -7,10 +7,11 @@ from typing import Final
 
 from msgspec import Struct
 
+from mqflow.mqi.names import port_of
+
 __all__ = ("Address", "AddressError", "TcpAddress", "UnixAddress", "is_loopback", "parse_address")
 
 _DEFAULT_PORT: Final = 1414
-_PORT_MAX: Final = 65_535
 _FORMS: Final = "unix:PATH, HOST:PORT or [IPV6]:PORT"
 
 
@@ -52,8 +53,8 @@ def parse_address(text: str) -> Address:
         host, port = text, str(_DEFAULT_PORT)
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
-    number = int(port or _DEFAULT_PORT) if (port or "0").isascii() and (port or "0").isdigit() else -1
-    if not _is_host(host) or not 0 <= number <= _PORT_MAX:
+    number = port_of(port or str(_DEFAULT_PORT))
+    if number is None or not _is_host(host):
         raise AddressError(f"{text!r} is not an address; an address is {_FORMS}.")
     return TcpAddress(host, number)
 

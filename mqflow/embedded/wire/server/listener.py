@@ -271,7 +271,8 @@ class Server:
             if not self._login.admits(stream):
                 stream.close()
             elif not self._login.same_machine:  # `_accept` has taken the place
-                self._answer(stream, self._strangers, self._limits.hello_s, source=_source_of(address))
+                source = str(address[0]) if isinstance(address, tuple) and address else ""
+                self._answer(stream, self._strangers, self._limits.hello_s, source=source)
             elif self._room.take():
                 self._answer(stream, self._room, _HELLO_S)
             elif self._beyond.take():
@@ -490,10 +491,6 @@ def _is_known_administrator(passwords: Passwords, user: str) -> bool:
         return passwords.administers(user)
     except UsersFileError:  # a log-in complains about the file
         return False
-
-
-def _source_of(address: object) -> str:
-    return str(address[0]) if isinstance(address, tuple) and address else ""
 
 
 def _remove_left_behind(path: Path) -> None:

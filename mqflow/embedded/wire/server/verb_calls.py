@@ -54,9 +54,6 @@ class VerbCalls:
         """Return the handle with this number. For an unknown number, return a handle that is refused with 2019."""
         return self._objects.get(number, _NO_HANDLE)
 
-    def _subscription(self, number: int) -> SubscriptionHandle:
-        return self._subscriptions.get(number, _NO_HANDLE)
-
     def _given(self, number: int | None) -> ObjectHandle | None:
         return None if number is None else self.handle(number)
 
@@ -79,7 +76,9 @@ class VerbCalls:
             case requests.Subscribe():
                 return self._subscribe(request)
             case requests.RequestPublications(number, options):
-                return self.connection.request_publications(self._subscription(number), SubscriptionRequestOption(options))
+                return self.connection.request_publications(
+                    self._subscriptions.get(number, _NO_HANDLE), SubscriptionRequestOption(options)
+                )
             case requests.Inquire():
                 return self.connection.inquire(self.handle(request.handle), request.selectors)
             case _:
