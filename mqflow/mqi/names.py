@@ -1,4 +1,4 @@
-"""The grammar of names: queues, queue managers, channels, users. This module knows no list of existing objects."""
+"""The grammar of names: queues, queue managers, channels, users, ports. This module knows no list of existing objects."""
 
 import re
 import string
@@ -12,11 +12,13 @@ __all__ = (
     "is_object_name",
     "is_text",
     "padded",
+    "port_of",
     "stripped",
 )
 
 OBJECT_NAME_CHARS_MAX: Final = 48
 CHANNEL_NAME_CHARS_MAX: Final = 20
+_PORT_MAX: Final = 65_535
 _ALLOWED: Final = frozenset(string.ascii_letters + string.digits + "._/%")
 
 
@@ -32,6 +34,12 @@ def is_object_name(name: str) -> bool:
 def is_channel_name(name: str) -> bool:
     """Return whether a queue manager accepts this as the name of a channel: 1 to 20 of ``A-Z a-z 0-9 . _ / %``."""
     return is_object_name(name) and len(name) <= CHANNEL_NAME_CHARS_MAX
+
+
+def port_of(text: str) -> int | None:
+    """Return the port in the text: a number from 0 to 65535. Return None for any other text."""
+    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(_PORT_MAX))
+    return int(text) if is_number and int(text) <= _PORT_MAX else None
 
 
 def dynamic_pattern(name: str) -> str:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqflow.embedded.state.identifiers import dynamic_queue_name
-from mqflow.mqi.names import dynamic_pattern, is_channel_name, is_object_name, padded, stripped
+from mqflow.mqi.names import dynamic_pattern, is_channel_name, is_object_name, padded, port_of, stripped
 
 
 @pytest.mark.parametrize("name", ["A", "ORDERS.IN", "orders_in", "a/b%c", "0.1", "A" * 48])
@@ -20,6 +20,24 @@ def test_no_queue_may_have_this_name(name: str) -> None:
 
 def test_a_channel_s_name_is_that_of_a_queue_with_20_characters_at_most() -> None:
     assert [True, False, False] == [is_channel_name(name) for name in ("A" * 20, "A" * 21, "A B")]
+
+
+@pytest.mark.parametrize(
+    ("text", "port"),
+    [
+        ("0", 0),
+        ("01414", 1414),
+        ("65535", 65_535),
+        ("65536", None),
+        ("", None),
+        ("-1", None),
+        ("²", None),
+        ("٣", None),
+        ("9" * 5_000, None),
+    ],
+)
+def test_a_port_is_a_number_of_16_bits(text: str, port: int | None) -> None:
+    assert port == port_of(text)
 
 
 @pytest.mark.parametrize(

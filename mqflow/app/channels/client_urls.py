@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from mqflow.app.config.settings import Settings, password_reader, secret_in
 from mqflow.app.errors import ConfigurationError, shown_name, shown_url, split
 from mqflow.bindings.connect_options import ConnectOptions
-from mqflow.mqi.names import is_object_name
+from mqflow.mqi.names import is_object_name, port_of
 
 __all__ = ("CLIENT_FORMS", "CLIENT_SCHEMES", "client_options", "where_to")
 
@@ -23,7 +23,6 @@ CLIENT_FORMS: Final = (
     "client finds it), the same with pymqi: or auto:"
 )
 _PORT: Final = 1414
-_PORT_MAX: Final = 65_535
 _NOT_IN_HOSTS: Final = frozenset("(), ")
 _CHANNEL_CHARS: Final = 20
 _BINDINGS: Final = ("local", "client")
@@ -129,11 +128,11 @@ def _host(url: str, text: str) -> tuple[str, int]:
     elif ":" in text:
         host, _, port = text.rpartition(":")
         host = "" if ":" in host else host  # an IPv6 address without brackets: its last part is not a port
-    if not host or set(host) & _NOT_IN_HOSTS or not port.isdecimal() or not 0 < int(port) <= _PORT_MAX:
+    if not host or set(host) & _NOT_IN_HOSTS or not (number := port_of(port)):
         raise ConfigurationError(
             f"{shown_url(url)!r}: {text!r} is not a host and port; write mq.example:1414, and more after commas."
         )
-    return host, int(port)
+    return host, number
 
 
 def _check_address(url: str, values: Mapping[str, str], hosts: tuple[tuple[str, int], ...]) -> None:

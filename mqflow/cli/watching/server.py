@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.text.terminal import note
 from mqflow.cli.watching.control import Figures, Source
+from mqflow.mqi.names import port_of
 from mqflow.world import SYSTEM_WORLD, World
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
 _END_S: Final = 2.0
 _FORBIDDEN: Final = 403
-_PORT_MAX: Final = 65_535
 
 
 def http_address(text: str) -> tuple[str, int]:
@@ -36,11 +36,11 @@ def http_address(text: str) -> tuple[str, int]:
     Raises `ConfigurationError` for any other text.
     """
     host, _, port = text.rpartition(":")
-    if not port.isdecimal() or not 0 <= int(port) <= _PORT_MAX:
+    if (number := port_of(port)) is None:
         raise ConfigurationError(
             f"--http {text!r}: give HOST:PORT or PORT, for example 127.0.0.1:8080. The port is 0 to 65535."
         )
-    return (host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port))
+    return (host.removeprefix("[").removesuffix("]") or "127.0.0.1", number)
 
 
 def host_named(header: str) -> str:

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from mqflow.mqi.names import is_channel_name
+from mqflow.mqi.names import is_channel_name, port_of
 from mqflow.policy.reconnect.mode import DefaultReconnect
 
 __all__ = ("DEFAULT_PORT", "Address", "Channel", "ChannelTable", "ChannelTableError", "server_channel")
@@ -138,7 +138,7 @@ def server_channel(text: str, source: str = "MQSERVER") -> Channel:
 def _address(text: str, source: str) -> Address:
     host, bracket, rest = text.partition("(")
     port = rest.removesuffix(")") if bracket else str(DEFAULT_PORT)
-    known = port.isascii() and port.isdecimal() and len(port) < 6 and 1 <= int(port) <= 65_535  # noqa: PLR2004 - 1 to 65535
-    if not host.strip() or (bracket and not rest.endswith(")")) or not known:
+    number = port_of(port)
+    if not host.strip() or (bracket and not rest.endswith(")")) or not number:
         raise ChannelTableError(source, f"{text!r} is not of the form host(port), with a port from 1 to 65535.")
-    return Address(host.strip(), int(port))
+    return Address(host.strip(), number)

@@ -49,6 +49,7 @@ def test_a_url_says_where_the_queue_manager_is(url: str, expected: ConnectOption
         ("ibmmq:///QM1?channel=APP.SVRCONN", "the channel APP.SVRCONN needs a host: ibmmq://mq.example:1414/QMGR"),
         ("ibmmq://mq.example:x/QM1?channel=A", "'mq.example:x' is not a host and port; write mq.example:1414"),
         ("ibmmq://mq.example:70000/QM1?channel=A", "is not a host and port"),
+        pytest.param(f"ibmmq://mq.example:{'9' * 5_000}/QM1?channel=A", "is not a host and port", id="5000 digits"),
         ("ibmmq://a,,b/QM1?channel=A", "'' is not a host and port"),
         ("ibmmq://a(1414/QM1?channel=A", "is not a host and port"),
         ("ibmmq://2001:db8::5/QM1?channel=A", "'2001:db8::5' is not a host and port"),

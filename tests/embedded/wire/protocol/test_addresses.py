@@ -39,6 +39,7 @@ def test_a_text_names_a_socket_or_a_port(text: str, address: UnixAddress | TcpAd
         ":1414",
         "[]:1414",
         "mq.example:65536",
+        pytest.param(f"mq.example:{'9' * 5_000}", id="5000 digits"),
         "mq.example:-1",
         "mq.example:x",
         "mq.example:١",  # noqa: RUF001 - a digit that is not ASCII
