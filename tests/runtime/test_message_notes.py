@@ -1,33 +1,10 @@
 """The notes about messages that failed: bounded, and each kind of note keeps the others."""
 
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.policy.poison.disposition import Failed
 from mqflow.runtime.message_notes import MemoryNotes, Note, message_key
 from mqflow.verbs import Got
 
-A, B = b"A" * 16, b"B" * 16
-FAILURE = Failed("KeyError", "price")
-
-
-def test_a_note_has_the_backouts_of_other_messages_and_the_last_failure() -> None:
-    notes = MemoryNotes()
-    notes.forgive([A, B])
-    notes.note_failure(A, Failed("ValueError"))
-    notes.note_failure(A, FAILURE)
-    notes.forgive([A])
-
-    assert (Note(2, FAILURE), Note(1), Note()) == (notes.read(A), notes.read(B), notes.read(b"C"))
-
-
-def test_a_condemned_message_stays_condemned_until_it_is_forgotten() -> None:
-    notes = MemoryNotes()
-    notes.note_failure(A, FAILURE, is_condemned=True)
-    notes.note_failure(A, FAILURE)
-    condemned = notes.read(A)
-    for key in (A, B):
-        notes.forget(key)
-
-    assert (Note(0, FAILURE, is_condemned=True), Note()) == (condemned, notes.read(A))
+A = b"A" * 16
 
 
 def test_the_10_000_messages_that_were_noted_last_are_remembered() -> None:

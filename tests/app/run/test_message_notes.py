@@ -7,16 +7,14 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-import anyio
 import pytest
 
 from mqflow import App
 from mqflow.app.run.shared_notes import SharedNotes
-from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.policy.poison.disposition import Failed
-from mqflow.runtime.message_notes import MemoryNotes, MessageNotes, Note, message_key
+from mqflow.runtime.message_notes import MemoryNotes, MessageNotes, Note
 from mqflow.testing.kit import QueueManagerKit
-from mqflow.verbs import Got
+from tests.running import run_for
 
 REJECTED = Failed("Reject", "never", final=True)
 
@@ -136,20 +134,6 @@ async def test_an_application_closes_its_notes_at_its_end(
         raise ValueError(body)
 
     await mq.put("IN", "1")
-    async with mq.run(app):
-        await anyio.sleep(1)
+    await run_for(mq, 1, app)
 
     assert ["notes"] == names(tmp_path)  # SQLite deletes its log when the last connection closes
-
-
-def test_messages_with_the_same_identifiers_have_different_keys() -> None:
-    descriptor = MessageDescriptor(message_id=b"m" * 24, correlation_id=b"c" * 24)
-    one, other = (Got(descriptor=descriptor, body=b"", data_bytes=0, message_token=token * 16) for token in (b"1", b"2"))
-
-    assert message_key(one) != message_key(other)
-
-
-def test_a_message_without_a_token_is_known_by_its_identifiers() -> None:
-    descriptor = MessageDescriptor(message_id=b"m" * 24, correlation_id=b"c" * 24)
-
-    assert b"m" * 24 + b"c" * 24 == message_key(Got(descriptor=descriptor, body=b"", data_bytes=0))

@@ -245,6 +245,7 @@ def test_a_backup_goes_to_a_new_folder_and_a_failed_backup_is_an_error(short: Pa
         ("backups", "backups/one", ""),
         ("backups", "backups/deep/one", ""),
         ("backups", "backups", "it must go into {place}"),
+        ("backups", "elsewhere", "it must go into {place}"),
         ("backups", "backups/../other", "it must go into {place}"),
     ],
 )
@@ -312,16 +313,18 @@ def test_a_queue_manager_without_a_port_says_nothing_about_rights(short: Path) -
 
 def test_the_rights_of_each_user_over_tcp_are_a_sentence(short: Path) -> None:
     users = UsersFile(short / "users", bytes, cost=2)
-    for name in ("bob", "carol"):
+    for name in ("bob", "carol", "mqm"):
         users.set(name, "secret")
     users.set("amelie", "secret", administrator=True)
     with EmbeddedQueueManager("QM1") as queue_manager:
+        queue_manager.require_authorities(users.administers)
         carry_out(queue_manager.administration, ["SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('bob') AUTHADD(CONNECT)"])
 
         assert [
             "amelie administers QM1 over TCP.",
             "bob can connect over TCP; DISPLAY AUTHREC shows its authorities.",
             "carol has no CONNECT, so over TCP it is refused (2035). Grant authorities with SET AUTHREC (mqflow mqsc).",
+            "mqm administers QM1 on this machine only: over TCP it is refused (2035).",
         ] == list(rights_over_tcp(queue_manager, users))
 
 

@@ -10,26 +10,22 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
-from mqflow.cli.processes.network_users import rights_over_tcp
-from mqflow.cli.processes.queue_manager_process import HostOptions, _over_tcp
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import DataFolder
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.standby import owner_pid
 from mqflow.embedded.wire.client.connection import ServedConnection
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
-from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.server.users_file import USERS_FILE, UsersFile
 from mqflow.fap.connection_flows import Credentials
-from mqflow.mqi.authorities import QUEUE_MANAGER_PROFILE, Authority, AuthorityKind
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
@@ -259,6 +255,15 @@ def test_a_second_start_is_refused(run: Run) -> None:
     for again in (run("qmgr", "start", "QM1"), run("qmgr", "serve", "QM1")):
         assert 2 == again.exit_code
         assert f"mqflow: QM1 is active already, as process {pid}. Start a second process with --standby." in again.stderr
+
+
+def test_a_start_waits_for_a_command_that_owns_the_folder_for_a_moment(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = SqliteStore(Path("QM1"))
+    monkeypatch.setattr(
+        "mqflow.cli.processes.served_connections.Event", lambda: SimpleNamespace(wait=lambda _: command.close())
+    )
+
+    started(run)
 
 
 def test_standbys_form_a_line_and_each_takes_over_in_its_turn(run: Run) -> None:
@@ -657,40 +662,3 @@ def test_a_connection_above_max_connections_is_refused_with_2025(run: Run) -> No
     assert [0, 0, 0] == [each.exit_code for each in (defined, copied, ended)]
     with pytest.raises(MQIError):
         connection.commit()
-
-
-def test_serve_says_of_each_user_what_it_may_do_over_tcp(tmp_path: Path) -> None:
-    users = UsersFile(tmp_path / "users.json", os.urandom, cost=2)
-    for name, administrator in (("ann", True), ("bob", False), ("carl", False), ("mqm", False)):
-        users.set(name, "correct horse", administrator=administrator)
-    with EmbeddedQueueManager("QM1") as queue_manager:
-        queue_manager.require_authorities(users.administers)
-        grant = queue_manager.administration.authorities.set
-        grant(AuthorityKind.QMGR, QUEUE_MANAGER_PROFILE, "bob", group=False, add={Authority.CONNECT}, remove=())
-
-        said = list(rights_over_tcp(queue_manager, users))
-
-    assert [
-        "ann administers QM1 over TCP.",
-        "bob can connect over TCP; DISPLAY AUTHREC shows its authorities.",
-        "carl has no CONNECT, so over TCP it is refused (2035). Grant authorities with SET AUTHREC (mqflow mqsc).",
-        "mqm administers QM1 on this machine only: over TCP it is refused (2035).",
-    ] == said
-
-
-@pytest.mark.parametrize(
-    ("target", "accepted"),
-    [("copies/today", True), ("copies/a/b", True), ("copies", False), ("elsewhere", False), ("copies/../elsewhere", False)],
-)
-def test_a_backup_ordered_over_tcp_goes_into_the_folder_of_the_owner(tmp_path: Path, target: str, *, accepted: bool) -> None:
-    users = UsersFile(tmp_path / "users.json", os.urandom)
-    options = HostOptions(name="QM1", folder=tmp_path, addresses=(), users=users, backups=tmp_path / "copies")
-    orders: list[requests.HostOrder] = []
-    order = requests.Backup(str(tmp_path / target))
-
-    with nullcontext() if accepted else pytest.raises(MQIError, match=r"it must go into .*copies"):
-        _over_tcp(options, orders.append)(order)
-    with pytest.raises(MQIError, match="the owner named no folder for it"):
-        _over_tcp(replace(options, backups=None), orders.append)(order)
-
-    assert [order] * accepted == orders

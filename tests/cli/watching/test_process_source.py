@@ -37,12 +37,6 @@ def process_of(source: ProcessSource) -> ProcessStatus:
     return process
 
 
-def test_an_application_that_does_not_run_yet_is_not_ready() -> None:
-    _, source = listening()
-
-    assert (False, ()) == (process_of(source).ready, process_of(source).listeners)
-
-
 @both_loops
 async def test_a_running_application_shows_its_listeners_and_counts(mq: QueueManagerKit) -> None:
     mq.define("IN")

@@ -461,23 +461,6 @@ def test_an_order_that_the_application_refuses_is_an_error(run: Run, serve: Serv
     assert (2, "", "mqflow: There is no listener 'x'.\n") == (refused.exit_code, refused.stdout, refused.stderr)
 
 
-def test_an_order_without_an_answer_may_have_been_carried_out(
-    run: Run, serve: Serve, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = serve(application(process(0, BUSY)))
-
-    def gone(_: object, /) -> None:
-        raise OSError("no answer")
-
-    monkeypatch.setattr(ctl, "ask", lambda *_, **__: gone(source))
-
-    refused = run("ctl", "orders", "pause", "booking")
-
-    place = folder / "orders.70.sock"
-    said = f"orders.70 gave no answer on {place}: no answer. The order may have been carried out. `mqflow status` shows it."
-    assert f"mqflow: {said}\n" == refused.stderr
-
-
 @pytest.mark.parametrize("command", [("status", "oders"), ("ctl", "oders", "pause", "x")])
 def test_an_unknown_application_is_an_error_with_the_folder(run: Run, folder: Path, command: tuple[str, ...]) -> None:
     refused = run(*command)

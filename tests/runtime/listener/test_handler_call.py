@@ -10,7 +10,6 @@ import pytest
 
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.policy.poison.disposition import Completed, Failed, Outcome
-from mqflow.runtime.cancellation import undisturbed
 from mqflow.runtime.listener import handler_call
 from mqflow.runtime.listener.delivery import Delivery
 from mqflow.runtime.listener.handler_call import COMPLETED, call_handler, call_handler_in_middleware, call_handler_within
@@ -126,26 +125,6 @@ async def test_a_handler_that_ends_late_without_a_further_wait_has_its_own_outco
         return
 
     assert isinstance(await call_handler_within(0, handle, (), ()), Completed)
-
-
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_an_undisturbed_wait_outlives_a_cancellation_of_its_task_but_not_a_stop() -> None:
-    task, event = own_task(), anyio.Event()
-
-    async def other() -> None:
-        task.cancel()
-        await asyncio.sleep(0)
-        event.set()
-
-    async with asyncio.TaskGroup() as group:
-        group.create_task(other())
-        await undisturbed(event.wait)
-    with anyio.CancelScope() as scope:
-        scope.cancel()
-        await undisturbed(anyio.sleep_forever)
-
-    assert event.is_set()
-    assert scope.cancelled_caught
 
 
 async def test_the_log_of_a_batch_that_outlasts_its_time_limit_names_its_first_message(
