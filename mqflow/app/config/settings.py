@@ -324,10 +324,10 @@ def _mistyped(what: str, given: Iterable[str], known: Iterable[str]) -> Iterator
 
 
 class SettingsError(ValueError):
-    """A setting cannot be used. The text names the key, its source and the accepted values."""
+    """A setting, or without a key a whole source, cannot be used. The text names key, source and accepted values."""
 
     def __init__(self, key: str, source: str, problem: str) -> None:
-        super().__init__(f"Setting {key} from {source}: {problem}")
+        super().__init__(f"{f'Setting {key}' if key else 'Settings'} from {source}: {problem}")
         self.key = key
         self.source = source
 
@@ -456,7 +456,7 @@ def _from_file(environment: Mapping[str, str], folder: Path) -> _Layer:
     named = environment.get(_CONFIG_VARIABLE)
     if named:
         if not _is_file(Path(named)):
-            raise SettingsError("(all)", _CONFIG_VARIABLE, f"there is no file {named}.")
+            raise SettingsError("", _CONFIG_VARIABLE, f"there is no file {named}.")
         file = Path(named)
         return _table_layer(file, _tool_table(file) if named.endswith("pyproject.toml") else _toml(file))
     for place in (folder.absolute(), *folder.absolute().parents):
@@ -489,7 +489,7 @@ def _toml(path: Path) -> dict[str, Any]:  # `Any` as in tomllib: a table holds v
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:  # tomllib can also raise errors of `int`
-        raise SettingsError("(all)", str(path), f"the file cannot be read as TOML: {error}.") from error
+        raise SettingsError("", str(path), f"the file cannot be read as TOML: {error}.") from error
 
 
 def _tool_table(pyproject: Path) -> Mapping[str, object]:
@@ -497,7 +497,7 @@ def _tool_table(pyproject: Path) -> Mapping[str, object]:
     tool = _toml(pyproject).get("tool", {})
     table = tool.get("mqflow", {}) if isinstance(tool, Mapping) else tool
     if not isinstance(table, Mapping):
-        raise SettingsError("(all)", str(pyproject), "[tool.mqflow] is not a table.")
+        raise SettingsError("", str(pyproject), "[tool.mqflow] is not a table.")
     return table
 
 
