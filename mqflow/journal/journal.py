@@ -212,8 +212,8 @@ class Lane(Struct, frozen=True):
 
     @property
     def trimmed(self) -> int:
-        """The number of the last trimmed segment, or 0; read from the file each time."""
-        return self.reread().trimmed
+        """The number of the last trimmed segment, or 0; read from the file each time. Raises the error of `trimmed_tip`."""
+        return self.trimmed_tip.number
 
     def pending(self) -> tuple[str, ...]:
         """Return the names of the files of segments that the lander has not published yet."""
@@ -241,8 +241,19 @@ class Lane(Struct, frozen=True):
 
     @property
     def trimmed_tip(self) -> Tip:
-        """The last trimmed segment; without its number of rows and its checksum if an older mqflow trimmed it."""
+        """The last trimmed segment; without its number of rows and its checksum if an older mqflow trimmed it.
+
+        Raises `LaneError` if the number in `lane.json` is above the head record and above every file. A trim would delete all.
+        """
         said = self.reread()
+        head = read_head(self.journal, folder_name(self.name))
+        if said.trimmed > (0 if head is None else head.number):  # after a power cut, the record can be older than the lane
+            last = max((segment.number for segment in self._published()), default=said.trimmed)
+            if said.trimmed > last:
+                raise LaneError(
+                    f"{self.folder.uri}/{_LANE_FILE} says that segments up to {said.trimmed} were trimmed, but the last "
+                    f"segment of lane {self.name} is {last}. Nothing was changed. Restore that file from a copy."
+                )
         return Tip(number=said.trimmed, rows=said.trimmed_rows, crc=said.trimmed_crc)
 
     @property
@@ -287,7 +298,7 @@ class Lane(Struct, frozen=True):
     def remove_trimmed(self) -> None:
         """Delete the files of trimmed segments, including those that a killed trim left."""
         trimmed = self.trimmed
-        for segment in self._published():
+        for segment in sorted(self._published()):  # the last one last: without it, `trimmed` would seem too high after a kill
             if segment.number <= trimmed:
                 self.folder.remove(segment.name)
 

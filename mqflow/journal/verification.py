@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from mqflow.journal.errors import ForeignJournalError, JournalError, TornSegmentError
+from mqflow.journal.errors import ForeignJournalError, JournalError, LaneError, TornSegmentError
 from mqflow.journal.heads import Head, heads
 from mqflow.journal.journal import Journal, Lane, LaneFile, folder_name, read_file
 from mqflow.journal.schemas import Kind
@@ -66,7 +66,11 @@ def verify_journal(journal: Journal, markers: Markers | None = None) -> Iterator
             marker = markers.committed(marked[name]) if markers is not None and name in marked else None
             yield from _without_file(journal, name, text, known, marker, interrupted=missing)
             continue
-        yield _verified(journal, name, said, known, markers)
+        try:
+            checked = _verified(journal, name, said, known, markers)
+        except LaneError as error:
+            checked = Verified(lane=said.lane, kind=said.kind, findings=(Finding(lane=said.lane, text=str(error)),))
+        yield checked
 
 
 def _without_file(

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mqflow.journal import (
     ConsumerError,
@@ -32,6 +34,7 @@ from mqflow.journal import (
 )
 from mqflow.journal.rows import Position, columns
 from mqflow.journal.segments import Written, publish, verify, write_pending
+from mqflow.journal.verification import verify_journal
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers.dead_letter import DeadLetterHeader, to_bytes
 from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOutcome, many_to_bytes
@@ -384,6 +387,20 @@ def test_a_trim_that_was_killed_is_finished_by_the_next(lane: Lane) -> None:
     consumers.trim()
 
     assert 1 == len(list(path_of(lane).glob("*.parquet")))
+
+
+def test_a_number_of_a_trim_above_every_segment_is_refused_and_nothing_is_deleted(lane: Lane) -> None:
+    consumers = Consumers(journal_of(lane))
+    consumers.commit("only", {"dead_letter": 1})
+    lane.note(trimmed=replace(lane.segments()[2], number=4))
+
+    said = re.escape(f"{lane.folder.uri}/lane.json says that segments up to 4 were trimmed, but the last segment of lane ")
+    for use in (consumers.trim, lane.all_segments, lambda: lane.last):
+        with pytest.raises(LaneError, match=f"{said}dead_letter is 3"):
+            use()
+    [one] = verify_journal(journal_of(lane))
+    assert re.match(said, one.findings[0].text)
+    assert 3 == len(list(path_of(lane).glob("*.parquet")))
 
 
 def test_a_lane_knows_its_last_number_whichever_files_a_killed_trim_left(lane: Lane) -> None:
