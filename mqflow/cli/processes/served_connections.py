@@ -2,16 +2,21 @@
 
 import contextlib
 from pathlib import Path
+from threading import Event
 from typing import Final
 
 from mqflow.app.channels.location import SERVED_SOCKET
+from mqflow.embedded.storage.folder import DataFolder
+from mqflow.embedded.storage.standby import owner_pid
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("is_served", "queue_manager_name_at", "raise_open_file_limit", "too_few_open_files")
+__all__ = ("is_served", "lasting_owner", "queue_manager_name_at", "raise_open_file_limit", "too_few_open_files")
 
 _NO_SERVER: Final = frozenset({Reason.Q_MGR_NOT_AVAILABLE, Reason.CONNECTION_BROKEN})
+_OWNER_LOOKS: Final = 50
+_OWNER_LOOK_S: Final = 0.1
 _FILES_EACH: Final = 3
 _OTHER_FILES: Final = 64
 """The number of files that the storage, the sockets and Python itself have open."""
@@ -35,6 +40,22 @@ def is_served(folder: Path) -> bool:
     except MQIError as error:
         return error.reason not in _NO_SERVER
     return True
+
+
+def lasting_owner(place: Path) -> int | None:
+    """Return the process identifier of the owner of this data folder; None if the folder has no owner.
+
+    A command owns a folder only for a moment. So this function waits for an owner that does not serve the folder, for about 5
+    seconds.
+    """
+    folder = DataFolder(place)
+    owner = owner_pid(folder)
+    for _ in range(_OWNER_LOOKS):
+        if owner is None or is_served(place):
+            break
+        Event().wait(_OWNER_LOOK_S)
+        owner = owner_pid(folder)
+    return owner
 
 
 def raise_open_file_limit() -> int | None:

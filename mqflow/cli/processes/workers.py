@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from threading import Event
 from typing import Final
 
 import anyio
@@ -26,21 +25,18 @@ from mqflow.app.run.signals import EXIT_CUT_OFF, cover_interrupt, stop_signals
 from mqflow.cli.processes.active_and_standby import ActiveAndStandby
 from mqflow.cli.processes.child_process import WORKER, RestartDelay, parent_pipe, run_command, terminate
 from mqflow.cli.processes.delay_processors import DelayProcessors
-from mqflow.cli.processes.served_connections import is_served
+from mqflow.cli.processes.served_connections import lasting_owner
 from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_USAGE, sentence_of
 from mqflow.cli.text.terminal import note
 from mqflow.cli.watching.endpoints import MakeConsole, watched_workers
 from mqflow.cli.watching.workers_source import worker_socket
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import FolderInUseError, prepare_folder
-from mqflow.embedded.storage.standby import owner_pid
 from mqflow.embedded.wire.server.listener import serve
 from mqflow.events import Hook, ReadinessChanged
 
 __all__ = ("WorkersOptions", "run_workers")
 
-_OWNER_LOOKS: Final = 100
-_OWNER_LOOK_S: Final = 0.05
 _READY_S: Final = 0.2
 """The seconds between two checks of the workers' ready files."""
 _CUT_OFF_SIGNAL: Final = 2
@@ -122,18 +118,13 @@ def run_workers(options: WorkersOptions, settings: Settings, ready: Hook | None,
 def _owner(location: Location) -> int | None:
     """Return the process identifier of the process that already serves the folder; None if there is no such process.
 
-    A command owns a folder only for a moment. So this function waits for an owner that does not serve the folder. If the owner
-    goes on, it raises `FolderInUseError`, unless the folder has a socket: then this owner can serve it soon.
+    Raises `FolderInUseError` for an owner that does not serve the folder, unless the folder has a socket: then this owner can
+    serve it soon.
     """
     if location.kind != "embedded" or location.path is None:
         return None
-    folder = prepare_folder(location.path, create=True)
-    owner = owner_pid(folder)
-    for _ in range(_OWNER_LOOKS):
-        if owner is None or is_served(location.path):
-            return owner
-        Event().wait(_OWNER_LOOK_S)
-        owner = owner_pid(folder)
+    prepare_folder(location.path, create=True)
+    owner = lasting_owner(location.path)
     if owner is not None and not (location.path / SERVED_SOCKET).is_socket():
         raise FolderInUseError(location.path, owner)
     return owner

@@ -24,6 +24,7 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.cli.option_types import WholeLines, json_option, parent_pipe_option
 from mqflow.cli.processes.loading_progress import loading_line
 from mqflow.cli.processes.queue_manager_process import HostOptions, host
+from mqflow.cli.processes.served_connections import lasting_owner
 from mqflow.cli.queue_managers.expiry import expiry_lines
 from mqflow.cli.queue_managers.folders import existing, existing_of, folder_of, status_of, statuses, words_for
 from mqflow.cli.queue_managers.orders import back_up, end
@@ -165,8 +166,8 @@ def serve_command(
     SIGTERM and Ctrl-C end it immediately. SIGHUP ends it when all applications have disconnected. Exits with 1 if its storage
     failed.
     """
-    place, data = existing_of(name, folder)
-    _check_not_active(name, data, standby=standby)
+    place, _ = existing_of(name, folder)
+    _check_not_active(name, place, standby=standby)
     options = HostOptions(
         name=name,
         folder=place,
@@ -223,7 +224,7 @@ def start(
     command_line += ["--standby"] if standby else []
     command_line += ["--backups", str(backups.absolute())] if backups else []
     command_line += ["--max-connections", str(connections_max)]
-    _check_not_active(name, data, standby=standby)
+    _check_not_active(name, place, standby=standby)
     with (place / LOG).open("ab") as log:
         log_start = log.tell()
         process = subprocess.Popen(  # noqa: S603 - our own command
@@ -503,8 +504,8 @@ def _has_users(users: UsersFile) -> bool:
         return True
 
 
-def _check_not_active(name: str, data: DataFolder, *, standby: bool) -> None:
-    owner = None if standby else owner_pid(data)
+def _check_not_active(name: str, place: Path, *, standby: bool) -> None:
+    owner = None if standby else lasting_owner(place)
     if owner is not None:
         raise ConfigurationError(f"{name} is active already, as process {owner}. Start a second process with --standby.")
 

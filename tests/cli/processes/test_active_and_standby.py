@@ -304,8 +304,9 @@ def test_both_processes_stand_by_for_the_active_process_of_another_command_and_b
     serving(steps)
 
     assert ["3 must end", "3 ends", "2 must end", "2 ends"] == log.lines()[4:]
-    said = f"Process {pid('pid1')}, which stood by for QM1, ended with 1; process 1 goes on. Another process starts in 0.01 s.\n"
-    assert said == capfd.readouterr().err
+    assert (
+        f"Process {pid('pid1')}, which stood by for QM1, ended with 1; process 1 goes on. Another process starts in 0.01 s.\n"
+    ) == capfd.readouterr().err
 
 
 def test_a_process_that_does_not_end_is_killed(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:

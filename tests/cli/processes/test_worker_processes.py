@@ -376,7 +376,7 @@ def test_a_folder_whose_owner_does_not_serve_it_cannot_be_shared(
 ) -> None:
     python("exit 2")
     waits: list[float] = []
-    monkeypatch.setattr("mqflow.cli.processes.workers.Event", lambda: SimpleNamespace(wait=waits.append))
+    monkeypatch.setattr("mqflow.cli.processes.served_connections.Event", lambda: SimpleNamespace(wait=waits.append))
 
     with EmbeddedQueueManager("QM1", store=SqliteStore(Path("qm"))), pytest.raises(FolderInUseError, match=f" {os.getpid()}"):
         run_workers(replace(OPTIONS, url="embedded:./qm?qmgr=QM1"), Settings(), None)
@@ -387,7 +387,7 @@ def test_a_folder_whose_owner_does_not_serve_it_cannot_be_shared(
 
 def test_a_command_that_owns_the_folder_for_a_moment_does_not_keep_the_workers_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
     owner = EmbeddedQueueManager("QM1", store=SqliteStore(Path("qm")))
-    monkeypatch.setattr("mqflow.cli.processes.workers.Event", lambda: SimpleNamespace(wait=lambda _: owner.close()))
+    monkeypatch.setattr("mqflow.cli.processes.served_connections.Event", lambda: SimpleNamespace(wait=lambda _: owner.close()))
 
     assert _owner(locate("embedded:./qm?qmgr=QM1")) is None
 

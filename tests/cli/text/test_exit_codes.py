@@ -82,7 +82,10 @@ def test_an_error_is_a_sentence_with_an_exit_code(
 
 
 @pytest.mark.parametrize("words", ["qmgr start QM1 --data data", "qmgr serve QM1 --data data"])
-def test_an_active_queue_manager_is_not_started_again(run: Run, queues: None, words: str, tmp_path: Path) -> None:
+def test_an_active_queue_manager_is_not_started_again(
+    run: Run, queues: None, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mqflow.cli.processes.served_connections._OWNER_LOOKS", 0)
     owner = SqliteStore(tmp_path / "data")
     try:
         result = run(*words.split())
