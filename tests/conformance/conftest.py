@@ -21,25 +21,25 @@ from tests.client_packages import PACKAGES
 from tests.conformance.elsewhere import RUNMQSC, URL, elsewhere
 from tests.conformance.programs import Program
 from tests.conformance.through_packages import through
-from tests.conformance.under_test import ManualClock, QueueManagerUnderTest
+from tests.conformance.under_test import ManualClock, UnderTest
 from tests.long import of_the_day
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the tests use only folders that they make below it
-QueueManagerMaker = Callable[[Path], Iterator[QueueManagerUnderTest]]
+QueueManagerMaker = Callable[[Path], Iterator[UnderTest]]
 
 
-def _in_memory(_: Path) -> Iterator[QueueManagerUnderTest]:
+def _in_memory(_: Path) -> Iterator[UnderTest]:
     yield from _embedded(MemoryStore)
 
 
-def _on_sqlite(folder: Path) -> Iterator[QueueManagerUnderTest]:
+def _on_sqlite(folder: Path) -> Iterator[UnderTest]:
     # The store is in a file system in memory if possible: these tests check the rules, and the tests of the store check the
     # disk.
     with TemporaryDirectory(dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else folder) as quick:
         yield from _embedded(lambda: SqliteStore(Path(quick) / "data"), survives=True)
 
 
-def _served(folder: Path) -> Iterator[QueueManagerUnderTest]:
+def _served(folder: Path) -> Iterator[UnderTest]:
     """Yield the queue manager in memory behind a server: every call goes through a socket to another thread and back."""
     with TemporaryDirectory(dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else folder) as quick:
         for owner in _embedded(MemoryStore):
@@ -60,14 +60,14 @@ def _kill_process(server: Server, connection: Connection) -> None:
         threading.Event().wait(0.001)
 
 
-def _embedded(make_store: Callable[[], Store], *, survives: bool = False) -> Iterator[QueueManagerUnderTest]:
+def _embedded(make_store: Callable[[], Store], *, survives: bool = False) -> Iterator[UnderTest]:
     clock = ManualClock()
     running: list[EmbeddedQueueManager] = []
 
-    def start() -> QueueManagerUnderTest:
+    def start() -> UnderTest:
         queue_manager = EmbeddedQueueManager("QM1", store=make_store(), clock=clock)
         running.append(queue_manager)
-        return QueueManagerUnderTest(
+        return UnderTest(
             queue_manager,
             queue_manager.administration,
             kill=_kill,
@@ -77,7 +77,7 @@ def _embedded(make_store: Callable[[], Store], *, survives: bool = False) -> Ite
             restart=restart if survives else None,
         )
 
-    def restart() -> QueueManagerUnderTest:
+    def restart() -> UnderTest:
         running[-1].close()
         return start()
 
@@ -90,7 +90,7 @@ def _kill(connection: Connection) -> None:
     connection.abandon()
 
 
-def _through(package: str, _: Path) -> Iterator[QueueManagerUnderTest]:
+def _through(package: str, _: Path) -> Iterator[UnderTest]:
     for under_test in _embedded(MemoryStore):
         yield from through(package, under_test)
 
@@ -124,7 +124,7 @@ def _is_of_another_day(item: pytest.Function) -> bool:
 
 
 @pytest.fixture(params=MAKERS)
-def queue_manager(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[QueueManagerUnderTest]:
+def queue_manager(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[UnderTest]:
     made = MAKERS[request.param](tmp_path)
     under_test = next(made)
     test: str = request.node.originalname
@@ -137,18 +137,18 @@ def queue_manager(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Qu
 
 
 @pytest.fixture
-def program(queue_manager: QueueManagerUnderTest) -> Program:
+def program(queue_manager: UnderTest) -> Program:
     """A connected program."""
     return Program(queue_manager, application_name="conformance", user="tester")
 
 
 @pytest.fixture
-def other(queue_manager: QueueManagerUnderTest) -> Program:
+def other(queue_manager: UnderTest) -> Program:
     """Another program, connected to the same queue manager."""
     return Program(queue_manager, application_name="other", user="somebody")
 
 
 @pytest.fixture
-def queue(queue_manager: QueueManagerUnderTest) -> str:
+def queue(queue_manager: UnderTest) -> str:
     """A local queue with default attributes."""
     return queue_manager.define("Q")

@@ -21,7 +21,7 @@ from mqflow.mqi.options import QueueType
 from mqflow.mqi.reason_codes import Reason
 from mqflow.testing.kit import definition
 from mqflow.verbs import Connection, QueueManager
-from tests.conformance.under_test import QueueManagerUnderTest
+from tests.conformance.under_test import UnderTest
 
 __all__ = ("RUNMQSC", "URL", "elsewhere")
 
@@ -127,7 +127,7 @@ def _clauses(kind: QueueType, values: Mapping[str, object]) -> str:
     return " ".join(found)
 
 
-def elsewhere() -> Iterator[QueueManagerUnderTest]:
+def elsewhere() -> Iterator[UnderTest]:
     """Return the queue manager that the environment names."""
     opened = open_queue_manager(URL)
     front = _Front(opened)
@@ -137,7 +137,7 @@ def elsewhere() -> Iterator[QueueManagerUnderTest]:
         pytest.skip("a queue manager elsewhere is neither stopped nor cut off by a test")
 
     asked: Any = administration  # the object has the part of the protocol that the tests need
-    yield QueueManagerUnderTest(front, asked, kill=not_ours, quiesce=not_ours, stop=not_ours, differences=_DIFFERENCES)
+    yield UnderTest(front, asked, kill=not_ours, quiesce=not_ours, stop=not_ours, differences=_DIFFERENCES)
     for connection in front.connections:
         for verb in (connection.backout, connection.disconnect):
             try:

@@ -6,7 +6,7 @@ from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import CloseOption, GetOption, MatchOption, OpenOption, PutOption
 from mqflow.verbs import Connection, GetOptions, Got, ObjectDescriptor, ObjectHandle, Put
-from tests.conformance.under_test import QueueManagerUnderTest
+from tests.conformance.under_test import UnderTest
 
 __all__ = ("EVERYTHING", "INPUT", "OUTPUT", "SELECTORS", "Program")
 
@@ -19,7 +19,7 @@ SELECTORS = {spec.field: spec.selector for spec in QUEUE_ATTRIBUTES}
 class Program:
     """A program with one connection. It opens a queue with all options when it first uses the queue."""
 
-    def __init__(self, queue_manager: QueueManagerUnderTest, *, application_name: str = "", user: str = "") -> None:
+    def __init__(self, queue_manager: UnderTest, *, application_name: str = "", user: str = "") -> None:
         self.queue_manager = queue_manager
         self.connection: Connection = queue_manager.queue_manager.connect(application_name=application_name, user=user)
         self._handles: dict[str, ObjectHandle] = {}

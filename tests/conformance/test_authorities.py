@@ -12,7 +12,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions, ObjectDescriptor
 from tests.client_packages import PACKAGES
 from tests.conformance.programs import Program
-from tests.conformance.under_test import QueueManagerUnderTest, refused
+from tests.conformance.under_test import UnderTest, refused
 
 OUTPUT, INPUT, BROWSE, INQUIRE, SET = (
     OpenOption.OUTPUT, OpenOption.INPUT_SHARED, OpenOption.BROWSE, OpenOption.INQUIRE, OpenOption.SET,
@@ -27,7 +27,7 @@ def named(text: str, error: MQIError) -> None:
 
 
 @pytest.fixture
-def allow(queue_manager: QueueManagerUnderTest) -> Allow:
+def allow(queue_manager: UnderTest) -> Allow:
     """Grant authorities on a queue (``Q=...``), or on the queue manager if the name is empty; by default to `tester`."""
 
     def give(name: str, words: str, *, to: str = "PRINCIPAL('tester')", word: str = "AUTHADD") -> None:
@@ -39,7 +39,7 @@ def allow(queue_manager: QueueManagerUnderTest) -> Allow:
 
 
 @pytest.fixture
-def tester(queue_manager: QueueManagerUnderTest, queue: str, allow: Allow) -> Program:
+def tester(queue_manager: UnderTest, queue: str, allow: Allow) -> Program:
     """A program whose user has only the authority to connect."""
     allow("", "CONNECT")
     return Program(queue_manager, application_name="conformance", user="tester")
@@ -51,7 +51,7 @@ def test_until_there_is_an_authority_record_everybody_may_do_everything(program:
     assert b"x" == program.got(queue).body
 
 
-def test_a_user_without_authority_cannot_connect(queue_manager: QueueManagerUnderTest, allow: Allow) -> None:
+def test_a_user_without_authority_cannot_connect(queue_manager: UnderTest, allow: Allow) -> None:
     allow("", "INQ")
 
     with refused(Reason.NOT_AUTHORIZED) as raised:
@@ -60,7 +60,7 @@ def test_a_user_without_authority_cannot_connect(queue_manager: QueueManagerUnde
     assert "MQCONNX" == raised.value.verb
 
 
-def test_an_administrator_needs_no_authority_records(queue_manager: QueueManagerUnderTest, allow: Allow) -> None:
+def test_an_administrator_needs_no_authority_records(queue_manager: UnderTest, allow: Allow) -> None:
     allow("", "CONNECT")
 
     Program(queue_manager).open("SYSTEM.DEAD.LETTER.QUEUE")
@@ -114,7 +114,7 @@ def test_to_set_context_is_a_matter_of_the_queue_and_of_the_queue_manager(
     [(PutOption.NONE, "PUT"), (PutOption.PASS_IDENTITY_CONTEXT, "PUT,PASSID"), (PutOption.PASS_ALL_CONTEXT, "PUT,PASSALL")],
 )
 def test_mqput1_needs_the_authorities_of_its_open(
-    queue_manager: QueueManagerUnderTest, tester: Program, queue: str, allow: Allow, option: PutOption, words: str
+    queue_manager: UnderTest, tester: Program, queue: str, allow: Allow, option: PutOption, words: str
 ) -> None:
     queue_manager.define("SOURCE")
     allow("SOURCE", "GET")
@@ -143,9 +143,7 @@ def test_a_user_with_inquire_can_inquire_the_queue_manager(tester: Program, allo
     tester.open("", INQUIRE, object_type=ObjectType.Q_MGR)
 
 
-def test_of_an_alias_the_alias_alone_is_checked(
-    queue_manager: QueueManagerUnderTest, tester: Program, queue: str, allow: Allow
-) -> None:
+def test_of_an_alias_the_alias_alone_is_checked(queue_manager: UnderTest, tester: Program, queue: str, allow: Allow) -> None:
     queue_manager.define_alias("ALIAS", queue)
     allow("ALIAS", "PUT")
 
@@ -172,7 +170,7 @@ def test_a_handle_outlives_the_authority_it_was_opened_with(tester: Program, que
     assert b"x" == tester.got(handle).body
 
 
-def test_the_most_specific_profile_counts_alone(queue_manager: QueueManagerUnderTest, tester: Program, allow: Allow) -> None:
+def test_the_most_specific_profile_counts_alone(queue_manager: UnderTest, tester: Program, allow: Allow) -> None:
     queue_manager.define("AB.CD")
     allow("AB.*", "PUT")
     allow("AB.C*", "GET")
@@ -234,7 +232,7 @@ def test_context_is_checked_for_the_user_that_connected(tester: Program, queue: 
 
 
 def test_the_creator_of_a_dynamic_queue_has_every_authority_on_it(
-    queue_manager: QueueManagerUnderTest, tester: Program, allow: Allow
+    queue_manager: UnderTest, tester: Program, allow: Allow
 ) -> None:
     queue_manager.define("MODEL", kind=QueueType.MODEL, definition_type=3)
     with refused(Reason.NOT_AUTHORIZED):
@@ -250,7 +248,7 @@ def test_the_creator_of_a_dynamic_queue_has_every_authority_on_it(
 
 
 def test_only_its_creator_or_a_user_with_dlt_deletes_a_permanent_dynamic_queue(
-    queue_manager: QueueManagerUnderTest, tester: Program, allow: Allow
+    queue_manager: UnderTest, tester: Program, allow: Allow
 ) -> None:
     queue_manager.define("MODEL", kind=QueueType.MODEL, definition_type=2)
     allow("MODEL", "GET")
@@ -278,9 +276,7 @@ def test_get_is_no_browse(tester: Program, queue: str, allow: Allow) -> None:
     assert tester.connection.get(tester.open(queue, INPUT), GetOptions(options=GetOption.NO_SYNCPOINT)) is None
 
 
-def test_records_survive_the_queue_manager(
-    queue_manager: QueueManagerUnderTest, tester: Program, queue: str, allow: Allow
-) -> None:
+def test_records_survive_the_queue_manager(queue_manager: UnderTest, tester: Program, queue: str, allow: Allow) -> None:
     if queue_manager.restart is None:
         pytest.skip("nothing of this one survives")
     allow(queue, "PUT")
@@ -310,7 +306,7 @@ def topic(request: pytest.FixtureRequest) -> str:
     ],
 )
 def test_to_publish_needs_authority_on_a_topic_object_above(
-    queue_manager: QueueManagerUnderTest, topic: str, tester: Program, options: OpenOption, words: str
+    queue_manager: UnderTest, topic: str, tester: Program, options: OpenOption, words: str
 ) -> None:
     def allow(how: str, words: str) -> None:
         command = f"SET AUTHREC PROFILE({topic}) OBJTYPE(TOPIC) PRINCIPAL('tester') {how}({words})"

@@ -12,7 +12,7 @@ from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption, Re
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
 from tests.conformance.programs import Program
-from tests.conformance.under_test import QueueManagerUnderTest, refused
+from tests.conformance.under_test import UnderTest, refused
 
 UNIT = GetOptions(options=GetOption.SYNCPOINT)
 HANDLE = cast("ObjectHandle", None)  # `LostAfter` does not use the handle
@@ -105,7 +105,7 @@ def test_a_message_that_stays_because_it_is_too_long_ends_the_unit(queue: str, p
     assert [Reason.NONE, Reason.TRUNCATED_MSG_FAILED] == [got.reason for got in unit]
 
 
-def test_more_than_maxumsgs_are_not_got(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_more_than_maxumsgs_are_not_got(queue_manager: UnderTest, queue: str, program: Program) -> None:
     queue_manager.administration.alter_queue_manager({"max_uncommitted_messages": 2})
     for number in range(3):
         program.put(queue, b"%d" % number)
@@ -131,7 +131,7 @@ def test_a_message_that_left_its_queue_is_returned_also_if_the_connection_is_los
         get_many(connection, HANDLE, GetOptions(options=outside), 10)
 
 
-def test_the_refusal_of_the_first_get_is_raised(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_the_refusal_of_the_first_get_is_raised(queue_manager: UnderTest, queue: str, program: Program) -> None:
     handle = program.handle(queue)
     queue_manager.administration.alter(queue, {"get_inhibited": True})
 
@@ -157,7 +157,7 @@ _ASKED: dict[str, GetOptions] = {
 
 @pytest.mark.parametrize("asked", _ASKED)
 @pytest.mark.parametrize("special", _SPECIAL)
-def test_many_are_got_as_one_by_one(queue_manager: QueueManagerUnderTest, program: Program, special: str, asked: str) -> None:
+def test_many_are_got_as_one_by_one(queue_manager: UnderTest, program: Program, special: str, asked: str) -> None:
     queues = [queue_manager.define(name, max_depth=100) for name in ("MANY", "EACH")]
     for name in queues:
         replies = queue_manager.define(f"{name}.REPLIES")
@@ -187,9 +187,7 @@ def test_many_are_put_in_their_order(queue: str, program: Program, other: Progra
 
 
 @pytest.mark.parametrize("options", [PutOption.SYNCPOINT, PutOption.NO_SYNCPOINT], ids=["in a unit of work", "outside one"])
-def test_messages_put_before_a_refused_one_stay_put(
-    queue_manager: QueueManagerUnderTest, program: Program, options: PutOption
-) -> None:
+def test_messages_put_before_a_refused_one_stay_put(queue_manager: UnderTest, program: Program, options: PutOption) -> None:
     queue = queue_manager.define("SMALL", max_depth=2)
     messages = [(MessageDescriptor(), b"%d" % number) for number in range(3)]
 
@@ -222,7 +220,7 @@ _PUT: dict[str, tuple[dict[str, Any], PutOption]] = {
 
 
 @pytest.mark.parametrize("special", _PUT)
-def test_many_are_put_as_one_by_one(queue_manager: QueueManagerUnderTest, program: Program, special: str) -> None:
+def test_many_are_put_as_one_by_one(queue_manager: UnderTest, program: Program, special: str) -> None:
     fields, option = _PUT[special]
     for name in ("MANY", "EACH", "REPLIES"):
         queue_manager.define(name, max_depth=100)
@@ -251,7 +249,7 @@ def _but_identifiers(descriptor: MessageDescriptor) -> MessageDescriptor:
     ("attribute", "reason"), [({"max_depth": 2}, Reason.Q_FULL), ({"max_message_bytes": 3}, Reason.MSG_TOO_BIG_FOR_Q)], ids=str
 )
 def test_one_like_the_others_is_refused_like_any(
-    queue_manager: QueueManagerUnderTest, program: Program, attribute: dict[str, int], reason: Reason
+    queue_manager: UnderTest, program: Program, attribute: dict[str, int], reason: Reason
 ) -> None:
     queue = queue_manager.define("SMALL", **attribute)
     like = MessageDescriptor()
@@ -266,7 +264,7 @@ def test_one_like_the_others_is_refused_like_any(
     assert [b"1", b"2"] == program.seen(queue)
 
 
-def test_many_puts_are_counted_one_by_one(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_many_puts_are_counted_one_by_one(queue_manager: UnderTest, queue: str, program: Program) -> None:
     queue_manager.administration.alter_queue_manager({"max_uncommitted_messages": 2})
     like = MessageDescriptor()
 

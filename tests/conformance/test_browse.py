@@ -6,7 +6,7 @@ from mqflow.mqi.options import GetOption, MatchOption, OpenOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.verbs import Got, ObjectHandle
 from tests.conformance.programs import Program
-from tests.conformance.under_test import QueueManagerUnderTest, refused
+from tests.conformance.under_test import UnderTest, refused
 
 BOTH = OpenOption.BROWSE | OpenOption.INPUT_SHARED
 CO_OP = OpenOption.BROWSE | OpenOption.CO_OP
@@ -140,9 +140,7 @@ def test_there_is_nothing_under_the_cursor_once_it_is_taken(
         program.get(handle, options)
 
 
-def test_there_is_nothing_under_the_cursor_once_it_expired(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program
-) -> None:
+def test_there_is_nothing_under_the_cursor_once_it_expired(queue_manager: UnderTest, queue: str, program: Program) -> None:
     program.put(queue, b"1", expiry_tenths=10)
     handle = program.open(queue, BOTH)
     program.browse(handle)
@@ -322,7 +320,7 @@ def test_cooperating_browsers_share_the_messages_between_them(three: str, progra
 
 
 def test_a_cooperating_mark_lapses_after_the_mark_interval(
-    queue_manager: QueueManagerUnderTest, three: str, program: Program, other: Program
+    queue_manager: UnderTest, three: str, program: Program, other: Program
 ) -> None:
     """The mark interval is MARKINT, 5000 ms by default."""
     program.browse(program.open(three, CO_OP), FIRST | GetOption.MARK_BROWSE_CO_OP)

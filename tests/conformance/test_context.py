@@ -9,7 +9,7 @@ from mqflow.mqi.options import ApplicationType, GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions, ObjectHandle
 from tests.conformance.programs import Program
-from tests.conformance.under_test import QueueManagerUnderTest, refused
+from tests.conformance.under_test import UnderTest, refused
 
 ALL_RIGHTS = OpenOption.OUTPUT | OpenOption.PASS_ALL_CONTEXT | OpenOption.SET_ALL_CONTEXT
 SAVING = OpenOption.INPUT_SHARED | OpenOption.BROWSE | OpenOption.SAVE_ALL_CONTEXT
@@ -27,7 +27,7 @@ def fields(descriptor: MessageDescriptor, names: tuple[str, ...]) -> list[object
 
 
 @pytest.fixture
-def source(queue_manager: QueueManagerUnderTest, other: Program) -> str:
+def source(queue_manager: UnderTest, other: Program) -> str:
     """A queue with one message whose context is known."""
     queue_manager.define("SOURCE")
     handle = other.open("SOURCE", ALL_RIGHTS)
@@ -172,7 +172,7 @@ def test_two_context_options_are_2046(queue: str, program: Program) -> None:
         program.put(_target(program, queue), b"", PutOption.SET_ALL_CONTEXT | PutOption.NO_CONTEXT)
 
 
-def test_names_longer_than_their_field_are_cut(queue: str, queue_manager: QueueManagerUnderTest) -> None:
+def test_names_longer_than_their_field_are_cut(queue: str, queue_manager: UnderTest) -> None:
     long_named = Program(queue_manager, application_name="a" * 40, user="u" * 20)
     long_named.put(queue)
     got = long_named.got(queue).descriptor

@@ -11,7 +11,7 @@ from mqflow.runtime.hooks import Broadcast
 from mqflow.testing.dead_letters import drive, put_dead_letter
 from mqflow.testing.virtual_clock import VirtualClock
 from tests.conformance.programs import Program
-from tests.conformance.under_test import QueueManagerUnderTest
+from tests.conformance.under_test import UnderTest
 
 DLQ = "DEAD.LETTERS"
 TABLE = """
@@ -44,13 +44,13 @@ def handle(program: Program) -> list[Event]:
     return told
 
 
-def define(queue_manager: QueueManagerUnderTest) -> None:
+def define(queue_manager: UnderTest) -> None:
     for name in (DLQ, "ORDERS.IN", "REALLY.DEAD"):
         queue_manager.define(name)
     queue_manager.define("SHUT", put_inhibited=True)
 
 
-def test_each_message_ends_where_the_table_says(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_each_message_ends_where_the_table_says(queue_manager: UnderTest, program: Program) -> None:
     define(queue_manager)
     put = program.connection
     put_dead_letter(put, DLQ, b"retried", queue="ORDERS.IN", descriptor=SENT)
@@ -70,7 +70,7 @@ def test_each_message_ends_where_the_table_says(queue_manager: QueueManagerUnder
     assert [b"refused", b"no dead letter"] == [body[172:] or body for body in program.bodies(DLQ)]
 
 
-def test_a_message_put_back_is_the_one_that_was_sent(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_a_message_put_back_is_the_one_that_was_sent(queue_manager: UnderTest, program: Program) -> None:
     define(queue_manager)
     put_dead_letter(program.connection, DLQ, b"retried", queue="ORDERS.IN", descriptor=SENT)
 
@@ -80,7 +80,7 @@ def test_a_message_put_back_is_the_one_that_was_sent(queue_manager: QueueManager
     assert SENT == descriptor
 
 
-def test_a_message_that_is_only_looked_at_keeps_its_count(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_a_message_that_is_only_looked_at_keeps_its_count(queue_manager: UnderTest, program: Program) -> None:
     define(queue_manager)
     program.put(DLQ, b"no dead letter")
 

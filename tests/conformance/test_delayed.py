@@ -28,7 +28,7 @@ from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.verbs import Connection
 from mqflow.world import World
 from tests.conformance.programs import Program
-from tests.conformance.under_test import ManualClock, QueueManagerUnderTest, refused
+from tests.conformance.under_test import ManualClock, UnderTest, refused
 
 T = TypeVar("T")
 TARGET = "LATER"
@@ -52,7 +52,7 @@ class Processor:
     """The steps of a delay processor, one call at a time, on the clock of the test."""
 
     def __init__(
-        self, queue_manager: QueueManagerUnderTest, program: Program, queue: str = STAGING_QUEUE, remembered_max: int = 100
+        self, queue_manager: UnderTest, program: Program, queue: str = STAGING_QUEUE, remembered_max: int = 100
     ) -> None:
         assert queue_manager.clock is not None
         self.clock: ManualClock = queue_manager.clock
@@ -89,29 +89,29 @@ class Processor:
         return moved
 
 
-def in_real_time(queue_manager: QueueManagerUnderTest) -> None:
+def in_real_time(queue_manager: UnderTest) -> None:
     if queue_manager.clock is None:
         pytest.skip("this queue manager lives in real time")
 
 
 @pytest.fixture(autouse=True)
-def queues(queue_manager: QueueManagerUnderTest) -> None:
+def queues(queue_manager: UnderTest) -> None:
     in_real_time(queue_manager)
     queue_manager.define(STAGING_QUEUE, default_persistence=1, message_delivery_sequence=1)
     for name in (TARGET, "REPLIES"):
         queue_manager.define(name)
 
 
-def stager(queue_manager: QueueManagerUnderTest, queue: str = STAGING_QUEUE, seed: int = 1) -> Stager:
+def stager(queue_manager: UnderTest, queue: str = STAGING_QUEUE, seed: int = 1) -> Stager:
     assert queue_manager.clock is not None
     return Stager(queue, World(queue_manager.clock, SeededRandom(seed)))
 
 
-def is_embedded(queue_manager: QueueManagerUnderTest) -> bool:
+def is_embedded(queue_manager: UnderTest) -> bool:
     return isinstance(queue_manager.queue_manager, EmbeddedQueueManager | ServedQueueManager)
 
 
-def send(queue_manager: QueueManagerUnderTest, program: Program, *delays_s: float) -> None:
+def send(queue_manager: UnderTest, program: Program, *delays_s: float) -> None:
     stages = stager(queue_manager)
     for delay_s in delays_s:
         plain = MessageDescriptor(persistence=Persistence.PERSISTENT, priority=0)
@@ -119,9 +119,7 @@ def send(queue_manager: QueueManagerUnderTest, program: Program, *delays_s: floa
     program.commit()
 
 
-def test_a_delayed_message_is_delivered_as_it_was_sent(
-    queue_manager: QueueManagerUnderTest, program: Program, other: Program
-) -> None:
+def test_a_delayed_message_is_delivered_as_it_was_sent(queue_manager: UnderTest, program: Program, other: Program) -> None:
     put = stager(queue_manager).put_on(program.connection, TARGET, ORDER, b"an order", 5_000)
     program.commit()
     processor = Processor(queue_manager, other)
@@ -139,7 +137,7 @@ def test_a_delayed_message_is_delivered_as_it_was_sent(
 
 
 def test_reports_of_arrival_and_delivery_are_passed_on_and_come_from_the_target_only(
-    queue_manager: QueueManagerUnderTest, program: Program, other: Program
+    queue_manager: UnderTest, program: Program, other: Program
 ) -> None:
     """The seed: MQRO_COA, COD, PAN, NAN and ACTIVITY are ignored for the staged message, but passed on."""
     stager(queue_manager).put_on(program.connection, TARGET, ORDER, b"an order", 5_000)
@@ -159,7 +157,7 @@ def test_reports_of_arrival_and_delivery_are_passed_on_and_come_from_the_target_
 
 
 def test_the_message_due_first_is_found_first_in_any_order_of_arrival(
-    queue_manager: QueueManagerUnderTest, program: Program, other: Program
+    queue_manager: UnderTest, program: Program, other: Program
 ) -> None:
     send(queue_manager, program, 30, 10, 20)
     processor = Processor(queue_manager, other)
@@ -173,7 +171,7 @@ def test_the_message_due_first_is_found_first_in_any_order_of_arrival(
 
 @pytest.mark.parametrize("remembered_max", [2, 4, 7])
 def test_a_message_that_was_not_remembered_is_read_again(
-    queue_manager: QueueManagerUnderTest, program: Program, other: Program, remembered_max: int
+    queue_manager: UnderTest, program: Program, other: Program, remembered_max: int
 ) -> None:
     delays = [(number * 7) % 20 + 1 for number in range(20)]
     processor = Processor(queue_manager, other, remembered_max=remembered_max)
@@ -190,7 +188,7 @@ def test_a_message_that_was_not_remembered_is_read_again(
 
 
 def test_a_message_committed_late_is_found_behind_the_browsed_ones(
-    queue_manager: QueueManagerUnderTest, program: Program, other: Program
+    queue_manager: UnderTest, program: Program, other: Program
 ) -> None:
     late = Program(queue_manager, application_name="late")
     stager(queue_manager, seed=2).put_on(late.connection, TARGET, MessageDescriptor(persistence=1), b"1", 1_000)
@@ -206,7 +204,7 @@ def test_a_message_committed_late_is_found_behind_the_browsed_ones(
 
 
 def test_a_processor_that_dies_with_a_message_leaves_it_to_another(
-    queue_manager: QueueManagerUnderTest, program: Program, other: Program
+    queue_manager: UnderTest, program: Program, other: Program
 ) -> None:
     send(queue_manager, program, 1)
     mortal = Program(queue_manager, application_name="mortal")
@@ -224,7 +222,7 @@ def test_a_processor_that_dies_with_a_message_leaves_it_to_another(
     assert [b"1"] == program.bodies(TARGET)
 
 
-def test_of_two_processors_one_delivers(queue_manager: QueueManagerUnderTest, program: Program, other: Program) -> None:
+def test_of_two_processors_one_delivers(queue_manager: UnderTest, program: Program, other: Program) -> None:
     send(queue_manager, program, 1)
     first = Processor(queue_manager, other)
     second = Processor(queue_manager, Program(queue_manager, application_name="second"))
@@ -240,7 +238,7 @@ def test_of_two_processors_one_delivers(queue_manager: QueueManagerUnderTest, pr
 
 
 def test_a_message_that_nothing_takes_is_staged_again_and_found_again(
-    queue_manager: QueueManagerUnderTest, program: Program, other: Program
+    queue_manager: UnderTest, program: Program, other: Program
 ) -> None:
     send(queue_manager, program, 1)
     queue_manager.administration.alter(TARGET, {"put_inhibited": 1})
@@ -258,7 +256,7 @@ def test_a_message_that_nothing_takes_is_staged_again_and_found_again(
 
 
 def test_a_message_that_mqflow_did_not_stage_is_browsed_once(
-    queue_manager: QueueManagerUnderTest, program: Program, other: Program
+    queue_manager: UnderTest, program: Program, other: Program
 ) -> None:
     program.put(STAGING_QUEUE, b"not staged")
     program.put(STAGING_QUEUE, b"not staged either", format=delay_header.FORMAT)
@@ -278,7 +276,7 @@ def test_a_message_that_mqflow_did_not_stage_is_browsed_once(
     ids=["inhibited", "too big", "full"],
 )
 def test_the_target_is_checked_at_the_send(
-    queue_manager: QueueManagerUnderTest, program: Program, changes: dict[str, int], reason: Reason
+    queue_manager: UnderTest, program: Program, changes: dict[str, int], reason: Reason
 ) -> None:
     program.put(TARGET, b"is there")
     queue_manager.administration.alter(TARGET, changes)
@@ -287,14 +285,14 @@ def test_the_target_is_checked_at_the_send(
         stager(queue_manager).put_on(program.connection, TARGET, ORDER, b"a body", 5_000)
 
 
-def test_without_a_staging_queue_nothing_can_be_delayed(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_without_a_staging_queue_nothing_can_be_delayed(queue_manager: UnderTest, program: Program) -> None:
     queue_manager.administration.delete(STAGING_QUEUE)
 
     with refused(Reason.FUNCTION_NOT_SUPPORTED):
         stager(queue_manager).put_on(program.connection, TARGET, ORDER, b"a body", 5_000)
 
 
-def test_the_staging_queue_of_ibm_mq_is_left_to_ibm_mq(queue_manager: QueueManagerUnderTest) -> None:
+def test_the_staging_queue_of_ibm_mq_is_left_to_ibm_mq(queue_manager: UnderTest) -> None:
     if is_embedded(queue_manager):
         assert EMBEDDED_STAGING_QUEUE == staging_queue_of(queue_manager.queue_manager)
         return
@@ -305,7 +303,7 @@ def test_the_staging_queue_of_ibm_mq_is_left_to_ibm_mq(queue_manager: QueueManag
 
 
 def test_a_delayed_publication_reaches_its_subscribers_or_is_refused(
-    queue_manager: QueueManagerUnderTest, program: Program, other: Program
+    queue_manager: UnderTest, program: Program, other: Program
 ) -> None:
     """IBM MQ matches delayed publications for JMS clients only: through the packages the call fails with 2298."""
     queue = EMBEDDED_STAGING_QUEUE if is_embedded(queue_manager) else STAGING_QUEUE

@@ -6,20 +6,20 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import CloseOption, OpenOption, PutOption, QueueType
 from mqflow.mqi.reason_codes import Reason
 from tests.conformance.programs import EVERYTHING, SELECTORS, Program
-from tests.conformance.under_test import QueueManagerUnderTest, refused
+from tests.conformance.under_test import UnderTest, refused
 
 PERMANENT, TEMPORARY = 2, 3
 MODELS = {PERMANENT: "PERM.MODEL", TEMPORARY: "TEMP.MODEL"}
 
 
 @pytest.fixture(autouse=True)
-def models(queue_manager: QueueManagerUnderTest) -> None:
+def models(queue_manager: UnderTest) -> None:
     for definition_type, name in MODELS.items():
         queue_manager.define(name, kind=QueueType.MODEL, definition_type=definition_type, default_priority=4)
 
 
 @pytest.mark.parametrize("options", [EVERYTHING, OpenOption.INQUIRE])
-def test_opening_a_model_makes_a_queue(queue_manager: QueueManagerUnderTest, program: Program, options: OpenOption) -> None:
+def test_opening_a_model_makes_a_queue(queue_manager: UnderTest, program: Program, options: OpenOption) -> None:
     handle = program.open("TEMP.MODEL", options)
 
     made = queue_manager.administration.queue(handle.name)
@@ -59,7 +59,7 @@ def test_a_dynamic_name_that_is_taken_is_2100(queue: str, program: Program) -> N
 
 
 @pytest.mark.parametrize("model", MODELS.values())
-def test_mqput1_takes_no_model(queue_manager: QueueManagerUnderTest, program: Program, model: str) -> None:
+def test_mqput1_takes_no_model(queue_manager: UnderTest, program: Program, model: str) -> None:
     """The message would be lost with the queue that MQPUT1 would make for it. Source: rc2057."""
     before = queue_manager.administration.queues()
     with refused(Reason.Q_TYPE_ERROR):
@@ -75,9 +75,7 @@ def test_a_temporary_queue_takes_no_persistent_message(program: Program) -> None
         program.put(handle, b"", persistence=1)
 
 
-def test_a_temporary_queue_is_deleted_when_its_creating_handle_closes(
-    queue_manager: QueueManagerUnderTest, program: Program
-) -> None:
+def test_a_temporary_queue_is_deleted_when_its_creating_handle_closes(queue_manager: UnderTest, program: Program) -> None:
     handle = program.open("TEMP.MODEL")
     program.put(handle, b"1")
     program.close(handle)
@@ -94,7 +92,7 @@ def test_a_temporary_queue_outlives_the_closing_of_other_handles(program: Progra
 
 
 @pytest.mark.parametrize("end", ["disconnect", "kill"])
-def test_a_temporary_queue_goes_with_its_program(queue_manager: QueueManagerUnderTest, program: Program, end: str) -> None:
+def test_a_temporary_queue_goes_with_its_program(queue_manager: UnderTest, program: Program, end: str) -> None:
     name = program.open("TEMP.MODEL").name
     program.disconnect() if end == "disconnect" else program.killed()
 
@@ -124,7 +122,7 @@ def test_work_under_way_on_a_deleted_temporary_queue_ends_in_nothing(program: Pr
         other.open(creating.name)
 
 
-def test_a_permanent_queue_outlives_its_handle(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_a_permanent_queue_outlives_its_handle(queue_manager: UnderTest, program: Program) -> None:
     handle = program.open("PERM.MODEL")
     program.put(handle, b"1", persistence=1)
     program.close(handle)
@@ -132,14 +130,14 @@ def test_a_permanent_queue_outlives_its_handle(queue_manager: QueueManagerUnderT
     assert [b"1"] == program.bodies(handle.name)
 
 
-def test_an_empty_permanent_queue_can_be_deleted_by_closing_it(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_an_empty_permanent_queue_can_be_deleted_by_closing_it(queue_manager: UnderTest, program: Program) -> None:
     handle = program.open("PERM.MODEL")
     program.close(handle, CloseOption.DELETE)
 
     assert queue_manager.administration.queue(handle.name) is None
 
 
-def test_a_permanent_queue_with_messages_is_not_deleted(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_a_permanent_queue_with_messages_is_not_deleted(queue_manager: UnderTest, program: Program) -> None:
     handle = program.open("PERM.MODEL")
     program.put(handle, b"1")
 
@@ -148,7 +146,7 @@ def test_a_permanent_queue_with_messages_is_not_deleted(queue_manager: QueueMana
     assert 1 == queue_manager.depth(handle.name)
 
 
-def test_delete_purge_deletes_the_messages_as_well(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_delete_purge_deletes_the_messages_as_well(queue_manager: UnderTest, program: Program) -> None:
     handle = program.open("PERM.MODEL")
     program.put(handle, b"1")
     program.close(handle, CloseOption.DELETE_PURGE)
@@ -181,7 +179,7 @@ def test_only_the_creating_handle_deletes_a_temporary_queue(program: Program, ot
 
 
 def test_a_permanent_queue_can_be_deleted_through_any_handle(
-    queue_manager: QueueManagerUnderTest, program: Program, other: Program
+    queue_manager: UnderTest, program: Program, other: Program
 ) -> None:
     creating = program.open("PERM.MODEL")
     other.close(other.open(creating.name), CloseOption.DELETE)
@@ -222,7 +220,7 @@ def test_a_dynamic_queue_is_inquired_as_one(program: Program) -> None:
     assert TEMPORARY == program.connection.inquire(handle, [selector]).values[selector]
 
 
-def test_a_refused_open_of_a_model_makes_no_queue(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_a_refused_open_of_a_model_makes_no_queue(queue_manager: UnderTest, program: Program) -> None:
     before = len(queue_manager.administration.queues())
     with refused(Reason.OPTIONS_ERROR):
         program.open("TEMP.MODEL", OpenOption(0))

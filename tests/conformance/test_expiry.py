@@ -3,33 +3,33 @@
 from mqflow.mqi.options import GetOption
 from mqflow.mqi.reason_codes import Reason
 from tests.conformance.programs import Program
-from tests.conformance.under_test import QueueManagerUnderTest
+from tests.conformance.under_test import UnderTest
 
 FIFO = 1
 
 
-def test_a_get_returns_the_remaining_expiry(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_a_get_returns_the_remaining_expiry(queue_manager: UnderTest, queue: str, program: Program) -> None:
     program.put(queue, b"1", expiry_tenths=100)
     queue_manager.advance(2.5)
 
     assert 75 == program.got(queue).descriptor.expiry_tenths
 
 
-def test_a_browse_returns_the_remaining_expiry(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_a_browse_returns_the_remaining_expiry(queue_manager: UnderTest, queue: str, program: Program) -> None:
     program.put(queue, b"1", expiry_tenths=100)
     queue_manager.advance(2.5)
 
     assert 75 == program.got(queue, GetOption.BROWSE_FIRST).descriptor.expiry_tenths
 
 
-def test_an_unlimited_one_stays_unlimited(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_an_unlimited_one_stays_unlimited(queue_manager: UnderTest, queue: str, program: Program) -> None:
     program.put(queue, b"1")
     queue_manager.advance(1_000_000)
 
     assert -1 == program.got(queue).descriptor.expiry_tenths
 
 
-def test_the_remaining_expiry_is_never_zero(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_the_remaining_expiry_is_never_zero(queue_manager: UnderTest, queue: str, program: Program) -> None:
     program.put(queue, b"1", expiry_tenths=10)
     queue_manager.advance(0.999)
 
@@ -37,7 +37,7 @@ def test_the_remaining_expiry_is_never_zero(queue_manager: QueueManagerUnderTest
 
 
 def test_a_clock_that_is_set_back_shows_no_more_time_left_than_its_sender_gave(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program
+    queue_manager: UnderTest, queue: str, program: Program
 ) -> None:
     program.put(queue, b"1", expiry_tenths=10)
     queue_manager.advance(-3600)
@@ -45,14 +45,14 @@ def test_a_clock_that_is_set_back_shows_no_more_time_left_than_its_sender_gave(
     assert 10 == program.got(queue).descriptor.expiry_tenths
 
 
-def test_an_expired_message_is_not_got(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_an_expired_message_is_not_got(queue_manager: UnderTest, queue: str, program: Program) -> None:
     program.put(queue, b"1", expiry_tenths=10)
     queue_manager.advance(1)
 
     assert program.get(queue) is None
 
 
-def test_an_expired_message_is_not_browsed(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_an_expired_message_is_not_browsed(queue_manager: UnderTest, queue: str, program: Program) -> None:
     program.put(queue, b"1", expiry_tenths=10)
     program.put(queue, b"2")
     queue_manager.advance(1)
@@ -60,9 +60,7 @@ def test_an_expired_message_is_not_browsed(queue_manager: QueueManagerUnderTest,
     assert [b"2"] == program.seen(queue)
 
 
-def test_an_expired_message_counts_until_something_looks_for_it(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program
-) -> None:
+def test_an_expired_message_counts_until_something_looks_for_it(queue_manager: UnderTest, queue: str, program: Program) -> None:
     program.put(queue, b"1", expiry_tenths=10)
     queue_manager.advance(1)
     before = queue_manager.depth(queue)
@@ -71,9 +69,7 @@ def test_an_expired_message_counts_until_something_looks_for_it(
     assert (1, 0) == (before, queue_manager.depth(queue))
 
 
-def test_a_get_discards_only_expired_messages_that_match(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program
-) -> None:
+def test_a_get_discards_only_expired_messages_that_match(queue_manager: UnderTest, queue: str, program: Program) -> None:
     """On a queue in order of priority, these are messages of higher priority, or earlier messages of the same priority."""
     program.put(queue, b"high", priority=9, expiry_tenths=10)
     program.put(queue, b"first", priority=5, expiry_tenths=10)
@@ -86,9 +82,7 @@ def test_a_get_discards_only_expired_messages_that_match(
     assert 2 == queue_manager.depth(queue)
 
 
-def test_a_get_by_identifier_leaves_other_expired_messages(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program
-) -> None:
+def test_a_get_by_identifier_leaves_other_expired_messages(queue_manager: UnderTest, queue: str, program: Program) -> None:
     program.put(queue, b"1", expiry_tenths=10)
     wanted = program.put(queue, b"2").descriptor.message_id
     queue_manager.advance(1)
@@ -97,9 +91,7 @@ def test_a_get_by_identifier_leaves_other_expired_messages(
     assert 1 == queue_manager.depth(queue)
 
 
-def test_a_message_in_a_unit_of_work_does_not_expire_in_it(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program
-) -> None:
+def test_a_message_in_a_unit_of_work_does_not_expire_in_it(queue_manager: UnderTest, queue: str, program: Program) -> None:
     program.put(queue, b"1", expiry_tenths=10)
     program.get_in_unit(queue)
     queue_manager.advance(1)
@@ -109,9 +101,7 @@ def test_a_message_in_a_unit_of_work_does_not_expire_in_it(
     assert program.get(queue) is None
 
 
-def test_expired_messages_make_room_only_once_they_are_discarded(
-    queue_manager: QueueManagerUnderTest, program: Program
-) -> None:
+def test_expired_messages_make_room_only_once_they_are_discarded(queue_manager: UnderTest, program: Program) -> None:
     queue_manager.define("ONE", max_depth=1)
     program.put("ONE", b"1", expiry_tenths=10)
     queue_manager.advance(1)
@@ -122,16 +112,14 @@ def test_expired_messages_make_room_only_once_they_are_discarded(
     assert [b"2"] == program.bodies("ONE")
 
 
-def test_an_own_uncommitted_message_expires_too(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_an_own_uncommitted_message_expires_too(queue_manager: UnderTest, queue: str, program: Program) -> None:
     program.put_in_unit(queue, b"1", expiry_tenths=10)
     queue_manager.advance(1)
 
     assert program.get_in_unit(queue) is None
 
 
-def test_a_message_that_is_put_again_keeps_its_remaining_expiry(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program
-) -> None:
+def test_a_message_that_is_put_again_keeps_its_remaining_expiry(queue_manager: UnderTest, queue: str, program: Program) -> None:
     """A requeued message lives no longer than its sender intended."""
     program.put(queue, b"1", expiry_tenths=100)
     queue_manager.advance(4)

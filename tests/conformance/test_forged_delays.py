@@ -25,7 +25,7 @@ from mqflow.verbs import ObjectDescriptor
 from mqflow.world import World
 from tests.conformance.programs import Program
 from tests.conformance.test_delayed import in_real_time, is_embedded
-from tests.conformance.under_test import QueueManagerUnderTest, refused
+from tests.conformance.under_test import UnderTest, refused
 
 VICTIM, MINE, DLQ = "VICTIM", "MINE", "SYSTEM.DEAD.LETTER.QUEUE"
 PLAIN = MessageDescriptor(persistence=Persistence.PERSISTENT, priority=0, message_id=b"m" * 24)
@@ -33,7 +33,7 @@ Allow = Callable[..., None]
 
 
 @pytest.fixture
-def allow(queue_manager: QueueManagerUnderTest) -> Allow:
+def allow(queue_manager: UnderTest) -> Allow:
     """Grant authorities on a queue, or on the queue manager if the name is empty; by default to the attacker."""
 
     def give(name: str, words: str, *, to: str = "attacker", how: str = "AUTHADD") -> None:
@@ -45,7 +45,7 @@ def allow(queue_manager: QueueManagerUnderTest) -> Allow:
 
 
 @pytest.fixture(autouse=True)
-def queues(queue_manager: QueueManagerUnderTest, allow: Allow) -> None:
+def queues(queue_manager: UnderTest, allow: Allow) -> None:
     """Queues, and an attacker that may connect and put on the staging queues, and on its own queue."""
     in_real_time(queue_manager)
     queue_manager.define(STAGING_QUEUE, default_persistence=1, message_delivery_sequence=1)
@@ -57,25 +57,23 @@ def queues(queue_manager: QueueManagerUnderTest, allow: Allow) -> None:
 
 
 @pytest.fixture
-def attacker(queue_manager: QueueManagerUnderTest) -> Program:
+def attacker(queue_manager: UnderTest) -> Program:
     return Program(queue_manager, application_name="attacker", user="attacker")
 
 
-def forged(queue_manager: QueueManagerUnderTest, target: str = VICTIM, **fields: object) -> tuple[MessageDescriptor, bytes]:
+def forged(queue_manager: UnderTest, target: str = VICTIM, **fields: object) -> tuple[MessageDescriptor, bytes]:
     """Return a message that says it is staged for the target, and is due now."""
     assert queue_manager.clock is not None
     plain = replace(PLAIN, format="MQSTR", **fields)
     return staged(plain, b"forged", target=target, delay_ms=0, now=moment(queue_manager.clock))
 
 
-def only_embedded(queue_manager: QueueManagerUnderTest) -> None:
+def only_embedded(queue_manager: UnderTest) -> None:
     if not is_embedded(queue_manager):
         pytest.skip("the staging queue of IBM MQ belongs to its own processor")
 
 
-def delivered(
-    queue_manager: QueueManagerUnderTest, processor: Program, queue: str, *, as_sender: bool
-) -> list[DelayedResult | None]:
+def delivered(queue_manager: UnderTest, processor: Program, queue: str, *, as_sender: bool) -> list[DelayedResult | None]:
     """Deliver each message of the staging queue, as a processor does, and return the results."""
     assert queue_manager.clock is not None
     move = DelayedMove(
@@ -91,9 +89,7 @@ def delivered(
 # -- the staging queue of the embedded queue manager
 
 
-def test_no_user_puts_a_staged_message_on_the_queue_managers_staging_queue(
-    queue_manager: QueueManagerUnderTest, attacker: Program
-) -> None:
+def test_no_user_puts_a_staged_message_on_the_queue_managers_staging_queue(queue_manager: UnderTest, attacker: Program) -> None:
     only_embedded(queue_manager)
     with refused(Reason.NOT_AUTHORIZED) as direct:
         attacker.open(VICTIM, OpenOption.OUTPUT)
@@ -106,9 +102,7 @@ def test_no_user_puts_a_staged_message_on_the_queue_managers_staging_queue(
     assert 0 == queue_manager.depth(EMBEDDED_STAGING_QUEUE)
 
 
-def test_an_alias_of_the_staging_queue_is_no_way_around(
-    queue_manager: QueueManagerUnderTest, attacker: Program, allow: Allow
-) -> None:
+def test_an_alias_of_the_staging_queue_is_no_way_around(queue_manager: UnderTest, attacker: Program, allow: Allow) -> None:
     only_embedded(queue_manager)
     queue_manager.define_alias("HARMLESS", EMBEDDED_STAGING_QUEUE)
     allow("HARMLESS", "PUT")
@@ -117,7 +111,7 @@ def test_an_alias_of_the_staging_queue_is_no_way_around(
         attacker.connection.put1("HARMLESS", *forged(queue_manager), PutOption.NEW_MSG_ID)
 
 
-def test_a_report_of_the_queue_manager_is_no_way_around(queue_manager: QueueManagerUnderTest, attacker: Program) -> None:
+def test_a_report_of_the_queue_manager_is_no_way_around(queue_manager: UnderTest, attacker: Program) -> None:
     """A COA report with full data has the data and the format of its message. The queue manager puts it by itself."""
     only_embedded(queue_manager)
     descriptor, body = forged(queue_manager)
@@ -129,7 +123,7 @@ def test_a_report_of_the_queue_manager_is_no_way_around(queue_manager: QueueMana
     assert 1 == queue_manager.depth(DLQ)
 
 
-def test_a_publication_is_no_way_around(queue_manager: QueueManagerUnderTest, attacker: Program) -> None:
+def test_a_publication_is_no_way_around(queue_manager: UnderTest, attacker: Program) -> None:
     """Each copy has the data of the publisher, mostly behind an MQRFH2. The subscriber names the queue of its copies."""
     only_embedded(queue_manager)
     response, *_ = run(
@@ -153,7 +147,7 @@ def test_a_publication_is_no_way_around(queue_manager: QueueManagerUnderTest, at
 
 
 def test_a_staged_message_inside_a_delayed_message_is_no_way_around(
-    queue_manager: QueueManagerUnderTest, attacker: Program, allow: Allow
+    queue_manager: UnderTest, attacker: Program, allow: Allow
 ) -> None:
     """The processor puts the inner message with the authority of the queue manager."""
     only_embedded(queue_manager)
@@ -167,9 +161,7 @@ def test_a_staged_message_inside_a_delayed_message_is_no_way_around(
         stager.put_on(attacker.connection, EMBEDDED_STAGING_QUEUE, PLAIN, b"x", 1_000)
 
 
-def test_a_user_with_put_on_the_target_can_delay_without_other_authorities(
-    queue_manager: QueueManagerUnderTest, allow: Allow
-) -> None:
+def test_a_user_with_put_on_the_target_can_delay_without_other_authorities(queue_manager: UnderTest, allow: Allow) -> None:
     """IBM: "carries out authorization checks on the original target destination when the application sends a message"."""
     only_embedded(queue_manager)
     allow("", "CONNECT", to="sender")
@@ -190,7 +182,7 @@ def test_a_user_with_put_on_the_target_can_delay_without_other_authorities(
 
 
 def test_the_put_of_a_delayed_message_is_refused_like_the_put_to_its_target(
-    queue_manager: QueueManagerUnderTest, attacker: Program
+    queue_manager: UnderTest, attacker: Program
 ) -> None:
     only_embedded(queue_manager)
     stager = Stager(EMBEDDED_STAGING_QUEUE, World(queue_manager.clock, SeededRandom(1)))  # type: ignore[arg-type]
@@ -206,7 +198,7 @@ def test_the_put_of_a_delayed_message_is_refused_like_the_put_to_its_target(
 
 
 def test_a_processor_delivers_with_the_authority_of_the_user_that_staged_the_message(
-    queue_manager: QueueManagerUnderTest, attacker: Program, allow: Allow
+    queue_manager: UnderTest, attacker: Program, allow: Allow
 ) -> None:
     attacker.connection.put1(STAGING_QUEUE, *forged(queue_manager), PutOption.NEW_MSG_ID)
     attacker.connection.put1(STAGING_QUEUE, *forged(queue_manager, MINE), PutOption.NEW_MSG_ID)
@@ -221,9 +213,7 @@ def test_a_processor_delivers_with_the_authority_of_the_user_that_staged_the_mes
     assert (0, 1, 1) == (queue_manager.depth(VICTIM), queue_manager.depth(MINE), queue_manager.depth(DLQ))
 
 
-def test_a_report_goes_only_to_a_queue_of_the_user_that_staged_the_message(
-    queue_manager: QueueManagerUnderTest, attacker: Program
-) -> None:
+def test_a_report_goes_only_to_a_queue_of_the_user_that_staged_the_message(queue_manager: UnderTest, attacker: Program) -> None:
     """A message without a reply queue of its own would have its data put on any queue by an expiration report."""
     fields = {"expiry_tenths": 1, "report": int(Report.EXPIRATION_WITH_FULL_DATA), "reply_to_queue": VICTIM}
     attacker.connection.put1(STAGING_QUEUE, *forged(queue_manager, MINE, **fields), PutOption.NEW_MSG_ID)
@@ -234,9 +224,7 @@ def test_a_report_goes_only_to_a_queue_of_the_user_that_staged_the_message(
     assert (0, 0, 1) == (queue_manager.depth(VICTIM), queue_manager.depth(MINE), queue_manager.depth(DLQ))
 
 
-def test_a_message_that_no_queue_takes_keeps_the_user_that_staged_it(
-    queue_manager: QueueManagerUnderTest, attacker: Program
-) -> None:
+def test_a_message_that_no_queue_takes_keeps_the_user_that_staged_it(queue_manager: UnderTest, attacker: Program) -> None:
     run("ALTER QMGR DEADQ(' ')", queue_manager.administration)
     attacker.connection.put1(STAGING_QUEUE, *forged(queue_manager), PutOption.NEW_MSG_ID)
     processor = Program(queue_manager, application_name="processor")
@@ -259,7 +247,7 @@ def test_a_message_that_no_queue_takes_keeps_the_user_that_staged_it(
 
 @pytest.mark.parametrize(("words", "missing"), [("CONNECT,ALTUSR", ""), ("CONNECT", "ALTUSR")], ids=["with ALTUSR", "without"])
 def test_a_processor_without_alternate_user_authority_learns_it_before_it_moves_a_message(
-    queue_manager: QueueManagerUnderTest, allow: Allow, words: str, missing: str
+    queue_manager: UnderTest, allow: Allow, words: str, missing: str
 ) -> None:
     allow("", words, to="moves")
     allow(STAGING_QUEUE, "GET,BROWSE,INQ,PUT,PASSALL", to="moves")

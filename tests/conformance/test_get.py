@@ -9,7 +9,7 @@ from mqflow.mqi.options import GetOption, MatchOption, MessageFlag, OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions
 from tests.conformance.programs import Program
-from tests.conformance.under_test import QueueManagerUnderTest, refused
+from tests.conformance.under_test import UnderTest, refused
 
 A, B, C = (bytes([number]) * 24 for number in (1, 2, 3))
 INPUT = OpenOption.INPUT_SHARED
@@ -211,7 +211,7 @@ def test_a_buffer_of_no_length_takes_an_empty_message(queue: str, program: Progr
 
 
 def test_a_truncated_get_in_the_unit_of_work_takes_nothing_into_it(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program
+    queue_manager: UnderTest, queue: str, program: Program
 ) -> None:
     program.put(queue, b"1234")
     program.get_in_unit(queue, buffer_bytes_max=1)
@@ -220,9 +220,7 @@ def test_a_truncated_get_in_the_unit_of_work_takes_nothing_into_it(
     assert queue_manager.depth(queue) == 1
 
 
-def test_an_inhibited_queue_is_2016_even_with_messages(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program
-) -> None:
+def test_an_inhibited_queue_is_2016_even_with_messages(queue_manager: UnderTest, queue: str, program: Program) -> None:
     handle = program.open(queue)
     program.put(handle, b"1")
     queue_manager.administration.alter(queue, {"get_inhibited": True})

@@ -11,7 +11,7 @@ from mqflow.mqi.options import GetOption, MessageFlag, OpenOption, Persistence, 
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.verbs import ObjectHandle, Put
 from tests.conformance.programs import Program
-from tests.conformance.under_test import QueueManagerUnderTest, refused
+from tests.conformance.under_test import UnderTest, refused
 
 IN_GROUP, LAST = MessageFlag.MSG_IN_GROUP, MessageFlag.LAST_MSG_IN_GROUP
 SEGMENT, LAST_SEGMENT = MessageFlag.SEGMENT, MessageFlag.LAST_SEGMENT
@@ -291,7 +291,7 @@ def test_a_browse_is_in_logical_order_from_the_first_on_or_never(queue: str, pro
 
 
 def test_a_get_that_waits_for_the_next_of_its_group_is_not_woken_by_another(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program, other: Program
+    queue_manager: UnderTest, queue: str, program: Program, other: Program
 ) -> None:
     put_physically(program, queue, (b"Y1", Y, 1, 0, IN_GROUP))
     program.got(queue, GET)

@@ -8,7 +8,7 @@ from mqflow.mqi.options import ObjectType, OpenOption, QueueType
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import ObjectDescriptor
 from tests.conformance.programs import SELECTORS, Program
-from tests.conformance.under_test import QueueManagerUnderTest, refused
+from tests.conformance.under_test import UnderTest, refused
 
 
 def value(program: Program, name: str, field: str) -> int | str:
@@ -59,7 +59,7 @@ def test_the_defaults_of_a_local_queue(queue: str, program: Program, field: str,
     assert expected == value(program, queue, field)
 
 
-def test_the_defaults_of_a_queue_manager(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_the_defaults_of_a_queue_manager(queue_manager: UnderTest, program: Program) -> None:
     attributes = inquire_queue_manager(program.connection)
 
     assert (queue_manager.name, "", 4_194_304, 256, 9, 10_000, 5_000) == (
@@ -113,9 +113,7 @@ DOCUMENTED_TEXTS = {
         ("SYSTEM.DDELAY.LOCAL.QUEUE", QueueType.LOCAL),
     ],
 )
-def test_a_queue_manager_is_created_with_its_system_queues(
-    queue_manager: QueueManagerUnderTest, name: str, kind: QueueType
-) -> None:
+def test_a_queue_manager_is_created_with_its_system_queues(queue_manager: UnderTest, name: str, kind: QueueType) -> None:
     """The names are from IBM q081550."""
     found = queue_manager.administration.queue(name)
 
@@ -133,9 +131,7 @@ def test_the_depth_and_the_open_counts_are_those_of_now(queue: str, program: Pro
 
 
 @pytest.mark.parametrize(("field", "filler"), [("backout_threshold", -1), ("backout_requeue_queue", "*" * 48)])
-def test_an_alias_answers_for_itself_only(
-    queue_manager: QueueManagerUnderTest, program: Program, field: str, filler: int | str
-) -> None:
+def test_an_alias_answers_for_itself_only(queue_manager: UnderTest, program: Program, field: str, filler: int | str) -> None:
     """BOTHRESH and BOQNAME are not attributes of an alias: 2068, -1 and asterisks (rc2068)."""
     queue_manager.define("BASE", backout_threshold=3, backout_requeue_queue="BOQ")
     queue_manager.define_alias("ALIAS", "BASE")
@@ -147,7 +143,7 @@ def test_an_alias_answers_for_itself_only(
     assert "BASE".ljust(48) == answer.values[SELECTORS["target"]]
 
 
-def test_the_base_queue_behind_an_alias_can_be_inquired(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_the_base_queue_behind_an_alias_can_be_inquired(queue_manager: UnderTest, program: Program) -> None:
     queue_manager.define("BASE", backout_threshold=3, backout_requeue_queue="BOQ", harden_get_backout=True)
     queue_manager.define_alias("ALIAS", "BASE")
     attributes = inquire_base_queue(program.connection, "ALIAS")
@@ -171,14 +167,14 @@ def test_no_selector_at_all_is_fine(queue: str, program: Program) -> None:
     assert {} == program.connection.inquire(program.open(queue, OpenOption.INQUIRE), []).values
 
 
-def test_the_dead_letter_queue_is_inquired_on_the_queue_manager(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_the_dead_letter_queue_is_inquired_on_the_queue_manager(queue_manager: UnderTest, program: Program) -> None:
     queue_manager.administration.alter_queue_manager({"dead_letter_queue": "SYSTEM.DEAD.LETTER.QUEUE"})
     handle = program.open("", OpenOption.INQUIRE, object_type=ObjectType.Q_MGR)
 
     assert "SYSTEM.DEAD.LETTER.QUEUE".ljust(48) == program.connection.inquire(handle, [2006]).values[2006]
 
 
-def test_a_queue_managers_own_name_may_be_given(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_a_queue_managers_own_name_may_be_given(queue_manager: UnderTest, program: Program) -> None:
     program.open(queue_manager.name, OpenOption.INQUIRE, object_type=ObjectType.Q_MGR)
 
     with refused(Reason.UNKNOWN_OBJECT_NAME):
@@ -195,14 +191,14 @@ def test_a_program_can_inhibit_gets_and_puts(queue: str, program: Program, other
         other.put(queue)
 
 
-def test_a_program_can_allow_them_again(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_a_program_can_allow_them_again(queue_manager: UnderTest, program: Program) -> None:
     queue_manager.define("CLOSED", get_inhibited=True)
     program.connection.set(program.open("CLOSED", OpenOption.SET), {SELECTORS["get_inhibited"]: 0})
 
     assert program.get("CLOSED") is None
 
 
-def test_set_on_an_alias_is_about_the_alias(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_set_on_an_alias_is_about_the_alias(queue_manager: UnderTest, queue: str, program: Program) -> None:
     queue_manager.define_alias("ALIAS", queue)
     program.connection.set(program.open("ALIAS", OpenOption.SET), {SELECTORS["put_inhibited"]: 1})
 
@@ -299,7 +295,7 @@ def test_a_namelist_or_process_is_opened_to_inquire_only(program: Program, kind:
         program.connection.open(ObjectDescriptor("SYSTEM.DEFAULT.PROCESS", kind), OpenOption.OUTPUT | OpenOption.INQUIRE)
 
 
-def test_mqinq_answers_the_attributes_of_a_process(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_mqinq_answers_the_attributes_of_a_process(queue_manager: UnderTest, program: Program) -> None:
     values = {"name": "RUN", "application": "/bin/orders", "user_data": "user"}
     queue_manager.administration.objects.define(defined_object("PROCESS", values))
     process = program.connection.open(ObjectDescriptor("RUN", ObjectType.PROCESS), OpenOption.INQUIRE)

@@ -9,12 +9,12 @@ from mqflow.landing.recovery import STATE_QUEUE
 from mqflow.mqi.options import Persistence
 from mqflow.world import SYSTEM_CLOCK
 from tests.conformance.programs import Program
-from tests.conformance.under_test import QueueManagerUnderTest
+from tests.conformance.under_test import UnderTest
 from tests.landing.journals import MODES, QUEUE, bodies, column, land_all, lander_on, steal
 
 
 @pytest.fixture
-def orders(queue_manager: QueueManagerUnderTest, program: Program) -> str:
+def orders(queue_manager: UnderTest, program: Program) -> str:
     queue_manager.define(QUEUE)
     queue_manager.define(STATE_QUEUE)
     for number in range(10):
@@ -22,7 +22,7 @@ def orders(queue_manager: QueueManagerUnderTest, program: Program) -> str:
     return QUEUE
 
 
-def land(queue_manager: QueueManagerUnderTest, folder: Path, options: LanderOptions) -> None:
+def land(queue_manager: UnderTest, folder: Path, options: LanderOptions) -> None:
     connection = queue_manager.queue_manager.connect()
     land_all(lander_on(connection, folder, SYSTEM_CLOCK, options))
     connection.disconnect()
@@ -30,7 +30,7 @@ def land(queue_manager: QueueManagerUnderTest, folder: Path, options: LanderOpti
 
 @pytest.mark.parametrize("options", MODES.values(), ids=MODES)
 def test_a_queue_is_landed_whole_and_a_second_lander_goes_on(
-    options: LanderOptions, queue_manager: QueueManagerUnderTest, program: Program, orders: str, tmp_path: Path
+    options: LanderOptions, queue_manager: UnderTest, program: Program, orders: str, tmp_path: Path
 ) -> None:
     land(queue_manager, tmp_path / "j", options)
     program.put(orders, b"10")
@@ -45,7 +45,7 @@ def test_a_queue_is_landed_whole_and_a_second_lander_goes_on(
 
 
 def test_a_message_taken_between_browse_and_get_is_not_landed(
-    queue_manager: QueueManagerUnderTest, program: Program, orders: str, tmp_path: Path
+    queue_manager: UnderTest, program: Program, orders: str, tmp_path: Path
 ) -> None:
     lander = lander_on(queue_manager.queue_manager.connect(), tmp_path / "j", SYSTEM_CLOCK, MODES["browse"])
     lander.open()

@@ -9,7 +9,7 @@ from mqflow.mqi.options import GetOption, ObjectType, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions
 from tests.conformance.programs import EVERYTHING, SELECTORS, Program
-from tests.conformance.under_test import QueueManagerUnderTest, refused
+from tests.conformance.under_test import UnderTest, refused
 
 SHARED = OpenOption.INPUT_SHARED
 EXCLUSIVE = OpenOption.INPUT_EXCLUSIVE
@@ -31,9 +31,7 @@ OUTPUT = OpenOption.OUTPUT
         pytest.param("ALIAS.OF.ALIAS", Reason.ALIAS_BASE_Q_TYPE_ERROR, id="alias of an alias, IBM q049660"),
     ],
 )
-def test_a_name_that_leads_nowhere(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program, name: str, reason: Reason
-) -> None:
+def test_a_name_that_leads_nowhere(queue_manager: UnderTest, queue: str, program: Program, name: str, reason: Reason) -> None:
     queue_manager.define_alias("LOST.ALIAS", "NOT.THERE")
     queue_manager.define_alias("ALIAS", queue)
     queue_manager.define_alias("ALIAS.OF.ALIAS", "ALIAS")
@@ -42,7 +40,7 @@ def test_a_name_that_leads_nowhere(
         program.open(name)
 
 
-def test_a_name_of_48_characters_is_a_name(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_a_name_of_48_characters_is_a_name(queue_manager: UnderTest, program: Program) -> None:
     queue_manager.define("Q" * 48)
 
     assert "Q" * 48 == program.open("Q" * 48).name
@@ -114,7 +112,7 @@ def test_input_handles_keep_each_other_out(
 
 
 def test_an_exclusive_open_through_an_alias_keeps_others_from_the_queue(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program, other: Program
+    queue_manager: UnderTest, queue: str, program: Program, other: Program
 ) -> None:
     queue_manager.define_alias("ALIAS", queue)
     program.open("ALIAS", EXCLUSIVE)
@@ -137,7 +135,7 @@ def test_disconnecting_closes_every_handle(queue: str, program: Program, other: 
     other.open(queue, SHARED)
 
 
-def test_defsopt_decides_an_open_as_defined(queue_manager: QueueManagerUnderTest, program: Program, other: Program) -> None:
+def test_defsopt_decides_an_open_as_defined(queue_manager: UnderTest, program: Program, other: Program) -> None:
     queue_manager.define("EXCL", default_input_open_option=int(EXCLUSIVE))
     program.open("EXCL", AS_DEFINED)
 
@@ -145,9 +143,7 @@ def test_defsopt_decides_an_open_as_defined(queue_manager: QueueManagerUnderTest
         other.open("EXCL", SHARED)
 
 
-def test_a_noshare_queue_is_opened_for_input_once(
-    queue_manager: QueueManagerUnderTest, program: Program, other: Program
-) -> None:
+def test_a_noshare_queue_is_opened_for_input_once(queue_manager: UnderTest, program: Program, other: Program) -> None:
     queue_manager.define("ONE", shareable=False)
     program.open("ONE", SHARED)
 
@@ -155,7 +151,7 @@ def test_a_noshare_queue_is_opened_for_input_once(
         other.open("ONE", SHARED)
 
 
-def test_an_inhibited_queue_can_be_opened(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_an_inhibited_queue_can_be_opened(queue_manager: UnderTest, program: Program) -> None:
     queue_manager.define("CLOSED", put_inhibited=True, get_inhibited=True)
 
     program.open("CLOSED", EVERYTHING)
@@ -206,7 +202,7 @@ def test_a_context_option_needs_its_open_option(
         program.put(handle, b"", option)
 
 
-def test_more_handles_than_maxhands_are_2017(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_more_handles_than_maxhands_are_2017(queue_manager: UnderTest, queue: str, program: Program) -> None:
     queue_manager.administration.alter_queue_manager({"max_handles": 2})
     program.open(queue)
     handle = program.open(queue)
@@ -234,7 +230,7 @@ def test_another_queue_manager_cannot_be_reached(queue: str, program: Program) -
             program.open("", OpenOption.INQUIRE, object_type=kind, queue_manager="ELSEWHERE")
 
 
-def test_its_own_queue_manager_may_be_named(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_its_own_queue_manager_may_be_named(queue_manager: UnderTest, queue: str, program: Program) -> None:
     program.open(queue, OUTPUT, queue_manager=queue_manager.name)
 
 
@@ -260,16 +256,14 @@ def test_an_unknown_object_type_is_2043(queue: str, program: Program) -> None:
         program.open(queue, OUTPUT, object_type=99)
 
 
-def test_a_handle_names_its_queue(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_a_handle_names_its_queue(queue_manager: UnderTest, queue: str, program: Program) -> None:
     queue_manager.define_alias("ALIAS", queue)
     handle = program.open("ALIAS")
 
     assert ("ALIAS", queue, EVERYTHING) == (handle.name, handle.resolved_queue, handle.options)
 
 
-def test_a_put_and_a_get_through_an_alias_reach_the_queue(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program
-) -> None:
+def test_a_put_and_a_get_through_an_alias_reach_the_queue(queue_manager: UnderTest, queue: str, program: Program) -> None:
     queue_manager.define_alias("ALIAS", queue)
     put = program.put("ALIAS", b"one")
     got = program.got("ALIAS")
@@ -279,7 +273,7 @@ def test_a_put_and_a_get_through_an_alias_reach_the_queue(
 
 @pytest.mark.parametrize("inhibited", ["ALIAS", "Q"])
 def test_a_put_is_refused_where_alias_or_queue_is_inhibited(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program, inhibited: str
+    queue_manager: UnderTest, queue: str, program: Program, inhibited: str
 ) -> None:
     queue_manager.define_alias("ALIAS", queue)
     handle = program.open("ALIAS")
@@ -291,7 +285,7 @@ def test_a_put_is_refused_where_alias_or_queue_is_inhibited(
 
 @pytest.mark.parametrize("inhibited", ["ALIAS", "Q"])
 def test_a_get_is_refused_where_alias_or_queue_is_inhibited(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program, inhibited: str
+    queue_manager: UnderTest, queue: str, program: Program, inhibited: str
 ) -> None:
     queue_manager.define_alias("ALIAS", queue)
     program.put(queue, b"one")
@@ -302,16 +296,14 @@ def test_a_get_is_refused_where_alias_or_queue_is_inhibited(
         program.get(handle)
 
 
-def test_an_inhibited_alias_leaves_the_queue_itself_usable(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program
-) -> None:
+def test_an_inhibited_alias_leaves_the_queue_itself_usable(queue_manager: UnderTest, queue: str, program: Program) -> None:
     queue_manager.define_alias("ALIAS", queue, put_inhibited=True, get_inhibited=True)
     program.put(queue, b"one")
 
     assert [b"one"] == program.bodies(queue)
 
 
-def test_put1_to_an_inhibited_queue_is_2051(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_put1_to_an_inhibited_queue_is_2051(queue_manager: UnderTest, program: Program) -> None:
     queue_manager.define("CLOSED", put_inhibited=True)
 
     with refused(Reason.PUT_INHIBITED) as raised:
@@ -320,9 +312,7 @@ def test_put1_to_an_inhibited_queue_is_2051(queue_manager: QueueManagerUnderTest
     assert "MQPUT1 on CLOSED" in str(raised.value)
 
 
-def test_a_forced_alteration_makes_older_handles_2041(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program
-) -> None:
+def test_a_forced_alteration_makes_older_handles_2041(queue_manager: UnderTest, queue: str, program: Program) -> None:
     queue_manager.define("OTHER")
     queue_manager.define_alias("ALIAS", queue)
     handle = program.open("ALIAS")
@@ -335,9 +325,7 @@ def test_a_forced_alteration_makes_older_handles_2041(
     assert "OTHER" == program.put(program.open("ALIAS"), b"").resolved_queue
 
 
-def test_an_alteration_that_matters_to_open_handles_needs_force(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program
-) -> None:
+def test_an_alteration_that_matters_to_open_handles_needs_force(queue_manager: UnderTest, queue: str, program: Program) -> None:
     queue_manager.define_alias("ALIAS", queue)
     program.open("ALIAS")
 
@@ -345,7 +333,7 @@ def test_an_alteration_that_matters_to_open_handles_needs_force(
         queue_manager.administration.alter("ALIAS", {"target": "OTHER"})
 
 
-def test_an_open_queue_cannot_be_deleted(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_an_open_queue_cannot_be_deleted(queue_manager: UnderTest, queue: str, program: Program) -> None:
     program.open(queue)
 
     with refused(Reason.OBJECT_IN_USE):

@@ -2,7 +2,7 @@
 
 from mqflow.mqi.options import GetOption
 from tests.conformance.programs import Program
-from tests.conformance.under_test import QueueManagerUnderTest
+from tests.conformance.under_test import UnderTest
 
 FIFO = 1
 BY_PRIORITY = 0
@@ -15,7 +15,7 @@ def test_higher_priority_comes_first_and_equal_ones_in_order_of_arrival(queue: s
     assert [b"b9", b"d9", b"c4", b"a0", b"e0"] == program.bodies(queue)
 
 
-def test_a_fifo_queue_does_not_look_at_priorities(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_a_fifo_queue_does_not_look_at_priorities(queue_manager: UnderTest, program: Program) -> None:
     queue_manager.define("FIFO", message_delivery_sequence=FIFO)
     for body, priority in ((b"a", 0), (b"b", 9), (b"c", 4)):
         program.put("FIFO", body, priority=priority)
@@ -23,14 +23,14 @@ def test_a_fifo_queue_does_not_look_at_priorities(queue_manager: QueueManagerUnd
     assert [b"a", b"b", b"c"] == program.bodies("FIFO")
 
 
-def test_a_fifo_queue_leaves_the_priority_in_the_descriptor(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_a_fifo_queue_leaves_the_priority_in_the_descriptor(queue_manager: UnderTest, program: Program) -> None:
     queue_manager.define("FIFO", message_delivery_sequence=FIFO)
     program.put("FIFO", b"", priority=7)
 
     assert program.got("FIFO").descriptor.priority == 7
 
 
-def test_the_sequence_in_force_at_arrival_decides(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_the_sequence_in_force_at_arrival_decides(queue_manager: UnderTest, program: Program) -> None:
     queue_manager.define("CHANGING", message_delivery_sequence=FIFO, default_priority=0)
     program.put("CHANGING", b"fifo, low", priority=1)
     program.put("CHANGING", b"fifo, high", priority=9)

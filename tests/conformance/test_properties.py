@@ -15,7 +15,7 @@ from mqflow.mqi.properties.set import MessageProperty, PropertyType
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import Got
 from tests.conformance.programs import Program
-from tests.conformance.under_test import QueueManagerUnderTest, refused
+from tests.conformance.under_test import UnderTest, refused
 
 COLOUR = MessageProperty(name="usr.colour", type=PropertyType.STRING, value="blue")
 SIZE = MessageProperty(name="mq_usr.size", type=PropertyType.INT32, value=5)
@@ -54,7 +54,7 @@ BY_QUEUE = (
 
 @pytest.mark.parametrize(("control", "properties", "seen"), BY_QUEUE)
 def test_a_get_that_says_nothing_shows_properties_as_the_queue_defines(
-    queue_manager: QueueManagerUnderTest,
+    queue_manager: UnderTest,
     program: Program,
     control: PropertyControl,
     properties: tuple[MessageProperty, ...],
@@ -79,7 +79,7 @@ BY_OPTION = (
 @pytest.mark.parametrize("control", PropertyControl)
 @pytest.mark.parametrize(("option", "properties", "seen"), BY_OPTION)
 def test_an_option_of_the_get_stands_over_the_queue(
-    queue_manager: QueueManagerUnderTest,
+    queue_manager: UnderTest,
     program: Program,
     control: PropertyControl,
     option: GetOption,
@@ -94,7 +94,7 @@ def test_an_option_of_the_get_stands_over_the_queue(
 
 @pytest.mark.parametrize("control", [control for control in PropertyControl if control is not PropertyControl.FORCE_MQRFH2])
 def test_a_message_handle_takes_all_properties_with_any_propctl(
-    queue_manager: QueueManagerUnderTest, program: Program, control: PropertyControl
+    queue_manager: UnderTest, program: Program, control: PropertyControl
 ) -> None:
     queue_manager.define("Q", property_control=int(control))
     put(program, "Q", SIZE, COLOUR)
@@ -103,9 +103,7 @@ def test_a_message_handle_takes_all_properties_with_any_propctl(
     assert (BARE, (SIZE, COLOUR)) == (shown(got), from_header(got.properties))
 
 
-def test_only_a_queue_with_force_keeps_them_out_of_a_message_handle(
-    queue_manager: QueueManagerUnderTest, program: Program
-) -> None:
+def test_only_a_queue_with_force_keeps_them_out_of_a_message_handle(queue_manager: UnderTest, program: Program) -> None:
     queue_manager.define("Q", property_control=int(PropertyControl.FORCE_MQRFH2))
     _, data = put(program, "Q", COLOUR)
     put(program, "Q", COLOUR)
@@ -149,7 +147,7 @@ def test_options_for_properties_exclude_each_other(queue: str, program: Program)
         program.get(queue, NO_PROPERTIES | FORCE)
 
 
-def test_propctl_of_the_opened_alias_decides_for_a_get(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_propctl_of_the_opened_alias_decides_for_a_get(queue_manager: UnderTest, program: Program) -> None:
     queue_manager.define("Q", property_control=int(PropertyControl.ALL))
     queue_manager.define_alias("ALIAS", "Q", property_control=int(PropertyControl.NONE))
     put(program, "Q", COLOUR)

@@ -8,7 +8,7 @@ from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 from mqflow.mqi.options import Encoding, MessageType, PutOption, Report
 from mqflow.mqi.reason_codes import Reason
 from tests.conformance.programs import Program
-from tests.conformance.under_test import QueueManagerUnderTest, refused
+from tests.conformance.under_test import UnderTest, refused
 
 APPLICATION_ID = bytes(range(24))
 
@@ -56,7 +56,7 @@ def test_the_put_and_the_get_return_equal_descriptors(queue: str, program: Progr
     assert put.descriptor == program.got(queue).descriptor
 
 
-def test_the_put_says_where_it_went(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_the_put_says_where_it_went(queue_manager: UnderTest, queue: str, program: Program) -> None:
     put = program.put(queue)
 
     assert (queue, queue_manager.name) == (put.resolved_queue, put.resolved_queue_manager)
@@ -84,16 +84,14 @@ def test_the_descriptor_travels_unchanged(queue: str, program: Program) -> None:
     assert fields == {name: getattr(got, name) for name in fields}
 
 
-def test_ccsid_0_becomes_the_queue_managers(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_ccsid_0_becomes_the_queue_managers(queue_manager: UnderTest, queue: str, program: Program) -> None:
     queue_manager.administration.alter_queue_manager({"ccsid": 819})
     program.put(queue, b"", ccsid=0)
 
     assert 819 == program.got(queue).descriptor.ccsid
 
 
-def test_a_reply_to_queue_without_queue_manager_gets_this_one(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program
-) -> None:
+def test_a_reply_to_queue_without_queue_manager_gets_this_one(queue_manager: UnderTest, queue: str, program: Program) -> None:
     program.put(queue, b"", reply_to_queue="REPLIES")
 
     assert queue_manager.name == program.got(queue).descriptor.reply_to_queue_manager
@@ -152,7 +150,7 @@ def test_an_unknown_report_bit_that_may_be_ignored_is_warned_about(queue: str, p
 
 @pytest.mark.parametrize("first", ["ALIAS", "Q"])
 def test_priority_and_persistence_come_from_the_first_definition_on_the_path(
-    queue_manager: QueueManagerUnderTest, program: Program, first: str
+    queue_manager: UnderTest, program: Program, first: str
 ) -> None:
     queue_manager.define("Q", default_priority=2, default_persistence=0)
     queue_manager.define_alias("ALIAS", "Q", default_priority=7, default_persistence=1)
@@ -171,7 +169,7 @@ def test_a_priority_above_the_maximum_is_accepted_with_a_warning(queue: str, pro
     assert [b"nine", b"twelve", b"eight"] == program.bodies(queue)
 
 
-def test_a_message_longer_than_the_queue_allows_is_2030(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_a_message_longer_than_the_queue_allows_is_2030(queue_manager: UnderTest, program: Program) -> None:
     queue_manager.define("SHORT", max_message_bytes=3)
     program.put("SHORT", b"123")
 
@@ -179,18 +177,14 @@ def test_a_message_longer_than_the_queue_allows_is_2030(queue_manager: QueueMana
         program.put("SHORT", b"1234")
 
 
-def test_a_message_longer_than_the_queue_manager_allows_is_2031(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program
-) -> None:
+def test_a_message_longer_than_the_queue_manager_allows_is_2031(queue_manager: UnderTest, queue: str, program: Program) -> None:
     queue_manager.administration.alter_queue_manager({"max_message_bytes": 32_768})
 
     with refused(Reason.MSG_TOO_BIG_FOR_Q_MGR):
         program.put(queue, bytes(32_769))
 
 
-def test_the_queue_is_asked_about_the_length_before_the_queue_manager(
-    queue_manager: QueueManagerUnderTest, program: Program
-) -> None:
+def test_the_queue_is_asked_about_the_length_before_the_queue_manager(queue_manager: UnderTest, program: Program) -> None:
     queue_manager.administration.alter_queue_manager({"max_message_bytes": 32_768})
     queue_manager.define("SHORT", max_message_bytes=3)
 
@@ -205,7 +199,7 @@ def test_an_empty_message_is_a_message(queue: str, program: Program) -> None:
     assert (b"", 0) == (got.body, got.data_bytes)
 
 
-def test_a_full_queue_is_2053(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_a_full_queue_is_2053(queue_manager: UnderTest, program: Program) -> None:
     queue_manager.define("TWO", max_depth=2)
     program.put("TWO")
     program.put_in_unit("TWO")
@@ -214,7 +208,7 @@ def test_a_full_queue_is_2053(queue_manager: QueueManagerUnderTest, program: Pro
         program.put("TWO")
 
 
-def test_an_uncommitted_get_keeps_its_room_on_the_queue(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_an_uncommitted_get_keeps_its_room_on_the_queue(queue_manager: UnderTest, program: Program) -> None:
     queue_manager.define("ONE", max_depth=1)
     program.put("ONE")
     program.get_in_unit("ONE")
@@ -226,7 +220,7 @@ def test_an_uncommitted_get_keeps_its_room_on_the_queue(queue_manager: QueueMana
     program.put("ONE")
 
 
-def test_a_queue_made_smaller_keeps_its_messages(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_a_queue_made_smaller_keeps_its_messages(queue_manager: UnderTest, queue: str, program: Program) -> None:
     program.put(queue, b"one")
     program.put(queue, b"two")
     queue_manager.administration.alter(queue, {"max_depth": 1})
@@ -250,7 +244,7 @@ def test_a_body_that_is_no_bytes_is_2004(queue: str, program: Program) -> None:
         program.put(queue, "text")  # type: ignore[arg-type]  # the test needs a wrong type
 
 
-def test_a_refused_put_leaves_no_trace(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_a_refused_put_leaves_no_trace(queue_manager: UnderTest, queue: str, program: Program) -> None:
     with refused(Reason.EXPIRY_ERROR):
         program.put_in_unit(queue, b"", expiry_tenths=0)
     program.commit()
@@ -258,13 +252,13 @@ def test_a_refused_put_leaves_no_trace(queue_manager: QueueManagerUnderTest, que
     assert queue_manager.depth(queue) == 0
 
 
-def test_put1_closes_the_object_that_it_opened(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_put1_closes_the_object_that_it_opened(queue_manager: UnderTest, queue: str, program: Program) -> None:
     program.connection.put1(queue, MessageDescriptor(), b"one", PutOption.NO_SYNCPOINT)
 
     queue_manager.administration.delete(queue, purge=True)
 
 
-def test_capexpry_shortens_a_longer_expiry(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_capexpry_shortens_a_longer_expiry(queue_manager: UnderTest, program: Program) -> None:
     queue_manager.define("CAPPED", cap_expiry_tenths=50)
 
     assert [50, 50, 20] == [

@@ -15,7 +15,7 @@ from mqflow.mqi.options import Encoding, Format, GetOption, MessageFlag, OpenOpt
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import ObjectDescriptor
 from tests.conformance.programs import Program
-from tests.conformance.under_test import QueueManagerUnderTest, refused
+from tests.conformance.under_test import UnderTest, refused
 
 SCRIPT = """
 DEFINE QLOCAL(TO.FAR) USAGE(XMITQ)
@@ -26,18 +26,18 @@ DEFINE QALIAS(ALIAS) TARGET(ORDERS)
 
 
 @pytest.fixture
-def far(queue_manager: QueueManagerUnderTest) -> QueueManagerUnderTest:
+def far(queue_manager: UnderTest) -> UnderTest:
     assert 0 == run(SCRIPT, queue_manager.administration).exit_code(strict=True)
     return queue_manager
 
 
-def defined(far: QueueManagerUnderTest, script: str) -> None:
+def defined(far: UnderTest, script: str) -> None:
     assert 0 == run(script, far.administration).exit_code(strict=True)
 
 
 @pytest.mark.parametrize("name", ["ORDERS", "ALIAS"])
 def test_a_put_to_a_remote_queue_waits_on_its_transmission_queue_behind_an_mqxqh(
-    far: QueueManagerUnderTest, program: Program, name: str
+    far: UnderTest, program: Program, name: str
 ) -> None:
     put = program.connection.put1(name, MessageDescriptor(format=Format.STRING), b"an order", PutOption.NO_SYNCPOINT)
 
@@ -52,7 +52,7 @@ def test_a_put_to_a_remote_queue_waits_on_its_transmission_queue_behind_an_mqxqh
 
 @pytest.mark.parametrize("definition", ["QALIAS(ALIAS)", "QREMOTE(ORDERS)", "QLOCAL(TO.FAR)"])
 def test_a_definition_on_the_way_that_is_inhibited_for_puts_refuses_the_put(
-    far: QueueManagerUnderTest, program: Program, definition: str
+    far: UnderTest, program: Program, definition: str
 ) -> None:
     defined(far, f"ALTER {definition} PUT(DISABLED)")
 
@@ -60,13 +60,13 @@ def test_a_definition_on_the_way_that_is_inhibited_for_puts_refuses_the_put(
         program.connection.put1("ALIAS", MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT)
 
 
-def test_the_first_definition_gives_the_default_persistence(far: QueueManagerUnderTest, program: Program) -> None:
+def test_the_first_definition_gives_the_default_persistence(far: UnderTest, program: Program) -> None:
     program.connection.put1("ORDERS", MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT)
 
     assert 1 == program.got(program.open("TO.FAR", OpenOption.INPUT_SHARED), GetOption.NO_SYNCPOINT).descriptor.persistence
 
 
-def test_a_put_in_a_unit_of_work_waits_for_its_commit(far: QueueManagerUnderTest, program: Program) -> None:
+def test_a_put_in_a_unit_of_work_waits_for_its_commit(far: UnderTest, program: Program) -> None:
     program.connection.put1("ORDERS", MessageDescriptor(), b"1", PutOption.SYNCPOINT)
     program.connection.backout()
     program.connection.put1("ORDERS", MessageDescriptor(), b"2", PutOption.SYNCPOINT)
@@ -77,14 +77,14 @@ def test_a_put_in_a_unit_of_work_waits_for_its_commit(far: QueueManagerUnderTest
     assert program.get(handle) is None
 
 
-def test_a_message_that_fits_only_without_its_mqxqh_is_2030(far: QueueManagerUnderTest, program: Program) -> None:
+def test_a_message_that_fits_only_without_its_mqxqh_is_2030(far: UnderTest, program: Program) -> None:
     defined(far, "ALTER QLOCAL(TO.FAR) MAXMSGL(500)")
 
     with refused(Reason.MSG_TOO_BIG_FOR_Q):
         program.connection.put1("ORDERS", MessageDescriptor(), b"1" * 100, PutOption.NO_SYNCPOINT)
 
 
-def test_a_message_of_a_group_has_its_group_in_an_mqmde(far: QueueManagerUnderTest, program: Program) -> None:
+def test_a_message_of_a_group_has_its_group_in_an_mqmde(far: UnderTest, program: Program) -> None:
     descriptor = MessageDescriptor(group_id=b"G" * 24, message_flags=MessageFlag.MSG_IN_GROUP)
     program.connection.put1("ORDERS", descriptor, b"1", PutOption.NO_SYNCPOINT)
 
@@ -93,7 +93,7 @@ def test_a_message_of_a_group_has_its_group_in_an_mqmde(far: QueueManagerUnderTe
 
 
 def test_a_queue_of_another_queue_manager_is_reached_by_the_transmission_queue_of_its_name(
-    far: QueueManagerUnderTest, program: Program
+    far: UnderTest, program: Program
 ) -> None:
     defined(far, "DEFINE QLOCAL(FAR) USAGE(XMITQ)")
     target = ObjectDescriptor("ANY.QUEUE", queue_manager="FAR")
@@ -111,7 +111,7 @@ DEFINE QREMOTE(LOST) RNAME(' ') RQMNAME(NOBODY)
 """
 
 
-def test_a_queue_manager_alias_of_this_queue_manager_names_its_own_queues(far: QueueManagerUnderTest, program: Program) -> None:
+def test_a_queue_manager_alias_of_this_queue_manager_names_its_own_queues(far: UnderTest, program: Program) -> None:
     """q002730: "If the local queue manager is REALQM, it puts the messages to the queue THISQ, which is a local queue"."""
     defined(far, f"{MANAGER_ALIASES}DEFINE QALIAS(LIKE.NORMAL) TARGET(NORMAL)\nALTER QREMOTE(ITSELF) DEFPSIST(YES)")
     for name in ("NORMAL", "LIKE.NORMAL"):
@@ -123,9 +123,7 @@ def test_a_queue_manager_alias_of_this_queue_manager_names_its_own_queues(far: Q
     assert [1, 1] == [program.got(handle, GetOption.NO_SYNCPOINT).descriptor.persistence for _ in range(2)]
 
 
-def test_a_queue_manager_alias_gives_the_queue_manager_and_the_transmission_queue(
-    far: QueueManagerUnderTest, program: Program
-) -> None:
+def test_a_queue_manager_alias_gives_the_queue_manager_and_the_transmission_queue(far: UnderTest, program: Program) -> None:
     """q002730: "The queue manager changes the transmission header to say REALQM instead of YOURQM"."""
     defined(far, MANAGER_ALIASES)
     target = ObjectDescriptor("ANY.QUEUE", queue_manager="FURTHER")
@@ -148,7 +146,7 @@ def test_a_queue_manager_alias_gives_the_queue_manager_and_the_transmission_queu
     ],
 )
 def test_a_wrong_queue_manager_alias_is_refused_with_its_reason(
-    far: QueueManagerUnderTest, program: Program, queue: str, alias: str, options: OpenOption, reason: Reason
+    far: UnderTest, program: Program, queue: str, alias: str, options: OpenOption, reason: Reason
 ) -> None:
     defined(far, MANAGER_ALIASES)
 
@@ -157,9 +155,7 @@ def test_a_wrong_queue_manager_alias_is_refused_with_its_reason(
 
 
 @pytest.mark.parametrize("alias", ["ITSELF", "FURTHER"])
-def test_a_queue_manager_alias_that_is_inhibited_for_puts_refuses_the_put(
-    far: QueueManagerUnderTest, program: Program, alias: str
-) -> None:
+def test_a_queue_manager_alias_that_is_inhibited_for_puts_refuses_the_put(far: UnderTest, program: Program, alias: str) -> None:
     """q103260: "including any queue manager alias definitions"."""
     defined(far, f"{MANAGER_ALIASES}ALTER QREMOTE({alias}) PUT(DISABLED)")
 
@@ -171,7 +167,7 @@ def test_a_queue_manager_alias_that_is_inhibited_for_puts_refuses_the_put(
 
 @pytest.mark.parametrize("alias", ["ITSELF", "FURTHER"])
 def test_a_queue_manager_alias_in_use_is_altered_only_by_force_and_the_next_put_gets_2041(
-    far: QueueManagerUnderTest, program: Program, alias: str
+    far: UnderTest, program: Program, alias: str
 ) -> None:
     """IBM, "Forcing changes to queue properties": if it is "open which resolved through this definition"."""
     defined(far, MANAGER_ALIASES)
@@ -189,7 +185,7 @@ def test_a_queue_manager_alias_in_use_is_altered_only_by_force_and_the_next_put_
 
 @pytest.mark.parametrize("manager", ["FAR", "FURTHER"])
 def test_a_report_to_another_queue_manager_waits_on_the_transmission_queue(
-    far: QueueManagerUnderTest, program: Program, manager: str
+    far: UnderTest, program: Program, manager: str
 ) -> None:
     defined(far, f"{MANAGER_ALIASES}ALTER QMGR DEFXMITQ(TO.FAR)")
     program.put("NORMAL", b"1", reply_to_queue="REPLIES", reply_to_queue_manager=manager, report=int(Report.COA))
@@ -199,9 +195,7 @@ def test_a_report_to_another_queue_manager_waits_on_the_transmission_queue(
 
 
 @pytest.mark.parametrize("name", ["ORDERS", "ALIAS"])
-def test_a_report_to_a_remote_queue_waits_on_its_transmission_queue(
-    far: QueueManagerUnderTest, program: Program, name: str
-) -> None:
+def test_a_report_to_a_remote_queue_waits_on_its_transmission_queue(far: UnderTest, program: Program, name: str) -> None:
     program.put("NORMAL", b"1", reply_to_queue=name, reply_to_queue_manager=far.name, report=int(Report.COA))
 
     assert b"ORDERS.IN".ljust(48) + b"FAR".ljust(48) == program.got("TO.FAR").body[8:104]
@@ -209,7 +203,7 @@ def test_a_report_to_a_remote_queue_waits_on_its_transmission_queue(
 
 @pytest.mark.parametrize("definition", ["QALIAS(ALIAS)", "QREMOTE(ORDERS)", "QLOCAL(TO.FAR)"])
 def test_a_report_to_a_remote_queue_that_is_inhibited_for_puts_is_a_dead_letter(
-    far: QueueManagerUnderTest, program: Program, definition: str
+    far: UnderTest, program: Program, definition: str
 ) -> None:
     defined(far, f"ALTER {definition} PUT(DISABLED)\nALTER QMGR DEADQ(SYSTEM.DEAD.LETTER.QUEUE)")
     program.put("NORMAL", b"1", reply_to_queue="ALIAS", reply_to_queue_manager=far.name, report=int(Report.COA))
@@ -218,16 +212,14 @@ def test_a_report_to_a_remote_queue_that_is_inhibited_for_puts_is_a_dead_letter(
     assert (Reason.PUT_INHIBITED, "ALIAS") == (header.reason, header.destination_queue)
 
 
-def test_a_dead_letter_queue_that_is_a_remote_queue_takes_no_report(far: QueueManagerUnderTest, program: Program) -> None:
+def test_a_dead_letter_queue_that_is_a_remote_queue_takes_no_report(far: UnderTest, program: Program) -> None:
     defined(far, "ALTER QMGR DEADQ(ORDERS)")
     program.put("NORMAL", b"1", reply_to_queue="NOT.THERE", report=int(Report.COA))
 
     assert 0 == far.depth("TO.FAR")
 
 
-def test_a_report_that_cannot_leave_is_a_dead_letter_for_its_queue_manager(
-    far: QueueManagerUnderTest, program: Program
-) -> None:
+def test_a_report_that_cannot_leave_is_a_dead_letter_for_its_queue_manager(far: UnderTest, program: Program) -> None:
     """The DLQ handler puts it to the queue of this queue manager again, and not to a queue of that name here."""
     far.administration.alter_queue_manager({"dead_letter_queue": "SYSTEM.DEAD.LETTER.QUEUE"})
     program.put("NORMAL", b"1", reply_to_queue="NORMAL", reply_to_queue_manager="NOBODY", report=int(Report.COA))
@@ -239,7 +231,7 @@ def test_a_report_that_cannot_leave_is_a_dead_letter_for_its_queue_manager(
 
 @pytest.mark.parametrize("alias", ["ITSELF", "FURTHER"])
 def test_a_report_through_an_inhibited_queue_manager_alias_is_a_dead_letter(
-    far: QueueManagerUnderTest, program: Program, alias: str
+    far: UnderTest, program: Program, alias: str
 ) -> None:
     defined(far, f"{MANAGER_ALIASES}ALTER QREMOTE({alias}) PUT(DISABLED)\nALTER QMGR DEADQ(SYSTEM.DEAD.LETTER.QUEUE)")
     program.put("NORMAL", b"1", reply_to_queue="NORMAL", reply_to_queue_manager=alias, report=int(Report.COA))
@@ -254,7 +246,7 @@ def test_a_report_through_an_inhibited_queue_manager_alias_is_a_dead_letter(
     ids=["q023100: If you leave the ReplyToQMgr field blank", "otherwise"],
 )
 def test_a_reply_to_queue_that_is_a_remote_queue_is_replaced(
-    far: QueueManagerUnderTest, program: Program, queue_manager_name: str, expected: tuple[str, str]
+    far: UnderTest, program: Program, queue_manager_name: str, expected: tuple[str, str]
 ) -> None:
     del far
     program.put("NORMAL", b"1", reply_to_queue="ORDERS", reply_to_queue_manager=queue_manager_name)
@@ -279,18 +271,14 @@ def test_a_reply_to_queue_that_is_a_remote_queue_is_replaced(
         ),
     ],
 )
-def test_a_wrong_definition_is_refused_with_its_reason(
-    far: QueueManagerUnderTest, program: Program, script: str, reason: Reason
-) -> None:
+def test_a_wrong_definition_is_refused_with_its_reason(far: UnderTest, program: Program, script: str, reason: Reason) -> None:
     defined(far, script)
 
     with refused(reason):
         program.connection.open("ORDERS", OpenOption.OUTPUT)
 
 
-def test_defxmitq_takes_the_messages_of_a_definition_without_a_transmission_queue(
-    far: QueueManagerUnderTest, program: Program
-) -> None:
+def test_defxmitq_takes_the_messages_of_a_definition_without_a_transmission_queue(far: UnderTest, program: Program) -> None:
     defined(far, "ALTER QREMOTE(ORDERS) XMITQ(' ')\nALTER QMGR DEFXMITQ(TO.FAR)")
 
     program.connection.put1("ORDERS", MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT)
@@ -298,12 +286,12 @@ def test_defxmitq_takes_the_messages_of_a_definition_without_a_transmission_queu
     assert 1 == far.administration.queue_status("TO.FAR").depth
 
 
-def test_nobody_gets_from_a_remote_queue(far: QueueManagerUnderTest, program: Program) -> None:
+def test_nobody_gets_from_a_remote_queue(far: UnderTest, program: Program) -> None:
     with refused(Reason.OPTION_NOT_VALID_FOR_TYPE):
         program.connection.open("ORDERS", OpenOption.INPUT_SHARED)
 
 
-def test_mqinq_answers_the_attributes_of_the_definition(far: QueueManagerUnderTest, program: Program) -> None:
+def test_mqinq_answers_the_attributes_of_the_definition(far: UnderTest, program: Program) -> None:
     handle = program.connection.open("ORDERS", OpenOption.INQUIRE)
 
     answer = program.connection.inquire(handle, [20, 2018, 2017, 2024])

@@ -7,7 +7,7 @@ from mqflow.mqi.headers import dead_letter
 from mqflow.mqi.options import ApplicationType, Feedback, GetOption, MessageType, PutOption, Report
 from mqflow.mqi.reason_codes import Reason
 from tests.conformance.programs import Program
-from tests.conformance.under_test import QueueManagerUnderTest, refused
+from tests.conformance.under_test import UnderTest, refused
 
 BODY = b"x" * 150
 MESSAGE_ID = b"m" * 24
@@ -15,13 +15,11 @@ CORRELATION_ID = b"c" * 24
 
 
 @pytest.fixture
-def replies(queue_manager: QueueManagerUnderTest) -> str:
+def replies(queue_manager: UnderTest) -> str:
     return queue_manager.define("REPLIES")
 
 
-def test_a_message_that_arrives_is_confirmed(
-    queue_manager: QueueManagerUnderTest, queue: str, replies: str, program: Program
-) -> None:
+def test_a_message_that_arrives_is_confirmed(queue_manager: UnderTest, queue: str, replies: str, program: Program) -> None:
     put = program.put(queue, BODY, format="MQSTR", priority=5, persistence=1, report=int(Report.COA), reply_to_queue=replies)
     got = program.got(replies)
 
@@ -50,7 +48,7 @@ def test_an_arrival_is_confirmed_in_the_putters_unit_of_work(
 
 
 def test_a_put_that_is_backed_out_confirms_nothing(
-    queue_manager: QueueManagerUnderTest, queue: str, replies: str, program: Program
+    queue_manager: UnderTest, queue: str, replies: str, program: Program
 ) -> None:
     program.put_in_unit(queue, BODY, report=int(Report.COA), reply_to_queue=replies)
     program.backout()
@@ -85,7 +83,7 @@ def test_a_delivery_outside_a_unit_of_work_is_confirmed_at_once(queue: str, repl
     assert Feedback.COD == program.got(replies).descriptor.feedback
 
 
-def test_a_browse_is_no_delivery(queue_manager: QueueManagerUnderTest, queue: str, replies: str, program: Program) -> None:
+def test_a_browse_is_no_delivery(queue_manager: UnderTest, queue: str, replies: str, program: Program) -> None:
     program.put(queue, BODY, report=int(Report.COD), reply_to_queue=replies)
     program.browse(queue, GetOption.BROWSE_FIRST)
 
@@ -96,7 +94,7 @@ def test_a_browse_is_no_delivery(queue_manager: QueueManagerUnderTest, queue: st
     "look", [GetOption.NO_SYNCPOINT, GetOption.SYNCPOINT, GetOption.BROWSE_FIRST], ids=["get", "in unit", "browse"]
 )
 def test_an_expired_message_is_reported_when_it_is_discarded(
-    queue_manager: QueueManagerUnderTest, queue: str, replies: str, program: Program, other: Program, look: GetOption
+    queue_manager: UnderTest, queue: str, replies: str, program: Program, other: Program, look: GetOption
 ) -> None:
     """The report is put outside the unit of work, even if the get that found the message is part of the unit of work."""
     program.put(queue, BODY, expiry_tenths=10, report=int(Report.EXPIRATION), reply_to_queue=replies)
@@ -142,7 +140,7 @@ def test_the_report_options_choose_the_identifiers(
 
 
 def test_a_report_for_an_inhibited_alias_goes_to_the_dead_letter_queue(
-    queue_manager: QueueManagerUnderTest, queue: str, replies: str, program: Program
+    queue_manager: UnderTest, queue: str, replies: str, program: Program
 ) -> None:
     queue_manager.administration.alter_queue_manager({"dead_letter_queue": "SYSTEM.DEAD.LETTER.QUEUE"})
     queue_manager.define_alias("ALIAS", replies, put_inhibited=True)
@@ -151,9 +149,7 @@ def test_a_report_for_an_inhibited_alias_goes_to_the_dead_letter_queue(
     assert (0, 1) == (queue_manager.depth(replies), queue_manager.depth("SYSTEM.DEAD.LETTER.QUEUE"))
 
 
-def test_a_persistent_report_does_not_go_to_a_temporary_queue(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program
-) -> None:
+def test_a_persistent_report_does_not_go_to_a_temporary_queue(queue_manager: UnderTest, queue: str, program: Program) -> None:
     queue_manager.administration.alter_queue_manager({"dead_letter_queue": "SYSTEM.DEAD.LETTER.QUEUE"})
     temporary = program.open("SYSTEM.DEFAULT.MODEL.QUEUE")
     program.put(queue, BODY, persistence=1, report=int(Report.COA), reply_to_queue=temporary.name)
@@ -163,7 +159,7 @@ def test_a_persistent_report_does_not_go_to_a_temporary_queue(
 
 
 def test_a_report_for_a_model_goes_to_the_dead_letter_queue_with_2057(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program
+    queue_manager: UnderTest, queue: str, program: Program
 ) -> None:
     """Source: rc2057."""
     queue_manager.administration.alter_queue_manager({"dead_letter_queue": "SYSTEM.DEAD.LETTER.QUEUE"})
@@ -175,7 +171,7 @@ def test_a_report_for_a_model_goes_to_the_dead_letter_queue_with_2057(
 
 @pytest.mark.parametrize("obstacle", ["missing", "inhibited", "full"])
 def test_a_report_that_cannot_be_delivered_goes_to_the_dead_letter_queue(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program, obstacle: str
+    queue_manager: UnderTest, queue: str, program: Program, obstacle: str
 ) -> None:
     """The report is behind an MQDLH with the reason. The queue manager writes the MQDLH."""
     queue_manager.administration.alter_queue_manager({"dead_letter_queue": "SYSTEM.DEAD.LETTER.QUEUE"})
@@ -214,7 +210,7 @@ def test_arrival_and_delivery_can_both_be_confirmed(queue: str, replies: str, pr
 
 @pytest.mark.parametrize("verb", ["put", "get"])
 def test_a_confirmation_counts_for_maxumsgs(
-    queue_manager: QueueManagerUnderTest, queue: str, replies: str, program: Program, verb: str
+    queue_manager: UnderTest, queue: str, replies: str, program: Program, verb: str
 ) -> None:
     """Source: rc2024."""
     report = Report.COA if verb == "put" else Report.COD
@@ -229,9 +225,7 @@ def test_a_confirmation_counts_for_maxumsgs(
             program.get_in_unit(queue)
 
 
-def test_the_queue_manager_makes_no_exception_reports(
-    queue_manager: QueueManagerUnderTest, replies: str, program: Program
-) -> None:
+def test_the_queue_manager_makes_no_exception_reports(queue_manager: UnderTest, replies: str, program: Program) -> None:
     """A local put that fails causes no report, because the program gets the error."""
     queue_manager.define("CLOSED", put_inhibited=True)
     with refused(Reason.PUT_INHIBITED):
@@ -251,7 +245,7 @@ def test_a_message_got_again_in_its_own_unit_of_work_is_reported_both_ways(queue
 
 
 def test_a_report_may_live_as_long_as_the_message_would_have(
-    queue_manager: QueueManagerUnderTest, queue: str, replies: str, program: Program
+    queue_manager: UnderTest, queue: str, replies: str, program: Program
 ) -> None:
     """With MQRO_PASS_DISCARD_AND_EXPIRY the report has the rest of the expiry, and the discard option."""
     report = Report.COD | Report.PASS_DISCARD_AND_EXPIRY | Report.DISCARD_MSG
@@ -264,7 +258,7 @@ def test_a_report_may_live_as_long_as_the_message_would_have(
 
 
 def test_an_expiration_report_does_not_expire_at_once(
-    queue_manager: QueueManagerUnderTest, queue: str, replies: str, program: Program
+    queue_manager: UnderTest, queue: str, replies: str, program: Program
 ) -> None:
     report = Report.EXPIRATION | Report.PASS_DISCARD_AND_EXPIRY
     program.put(queue, BODY, expiry_tenths=10, report=int(report), reply_to_queue=replies)

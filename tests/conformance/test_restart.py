@@ -4,18 +4,18 @@ import pytest
 
 from mqflow.mqi.options import GetOption, QueueType
 from tests.conformance.programs import Program
-from tests.conformance.under_test import QueueManagerUnderTest
+from tests.conformance.under_test import UnderTest
 
 
 @pytest.fixture
-def restarted(queue_manager: QueueManagerUnderTest) -> "Restart":
+def restarted(queue_manager: UnderTest) -> "Restart":
     return Restart(queue_manager)
 
 
 class Restart:
     """Restarts the queue manager and connects a program to it."""
 
-    def __init__(self, queue_manager: QueueManagerUnderTest) -> None:
+    def __init__(self, queue_manager: UnderTest) -> None:
         self._queue_manager = queue_manager
 
     def __call__(self) -> Program:
@@ -80,7 +80,7 @@ def test_the_backout_count_survives(queue: str, program: Program, restarted: Res
     assert 3 == restarted().got(queue).descriptor.backout_count
 
 
-def test_a_hardened_backout_count_survives(queue_manager: QueueManagerUnderTest, program: Program, restarted: Restart) -> None:
+def test_a_hardened_backout_count_survives(queue_manager: UnderTest, program: Program, restarted: Restart) -> None:
     queue_manager.define("HARD", harden_get_backout=True)
     program.put("HARD", b"1", persistence=1)
     program.get_in_unit("HARD")
@@ -90,7 +90,7 @@ def test_a_hardened_backout_count_survives(queue_manager: QueueManagerUnderTest,
 
 
 def test_expiry_goes_on_while_the_queue_manager_is_down(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program, restarted: Restart
+    queue_manager: UnderTest, queue: str, program: Program, restarted: Restart
 ) -> None:
     program.put(queue, b"short", persistence=1, expiry_tenths=10)
     program.put(queue, b"long", persistence=1, expiry_tenths=100)
@@ -108,7 +108,7 @@ def test_identifiers_are_not_used_again(queue: str, program: Program, restarted:
     assert before < after
 
 
-def test_definitions_survive(queue_manager: QueueManagerUnderTest, restarted: Restart) -> None:
+def test_definitions_survive(queue_manager: UnderTest, restarted: Restart) -> None:
     queue_manager.define("SPECIAL", backout_threshold=3, description="kept")
     queue_manager.define_alias("ALIAS", "SPECIAL")
     queue_manager.administration.alter("SPECIAL", {"max_depth": 7})
@@ -124,7 +124,7 @@ def test_definitions_survive(queue_manager: QueueManagerUnderTest, restarted: Re
     assert "kept" == administration.queue_manager.description
 
 
-def test_deleted_and_cleared_queues_stay_so(queue_manager: QueueManagerUnderTest, restarted: Restart) -> None:
+def test_deleted_and_cleared_queues_stay_so(queue_manager: UnderTest, restarted: Restart) -> None:
     for name in ("GONE", "EMPTY"):
         queue_manager.define(name)
         program = Program(queue_manager)
@@ -140,7 +140,7 @@ def test_deleted_and_cleared_queues_stay_so(queue_manager: QueueManagerUnderTest
 
 @pytest.mark.parametrize(("definition_type", "survives"), [(2, True), (3, False)], ids=["permanent", "temporary"])
 def test_only_permanent_dynamic_queues_survive(
-    queue_manager: QueueManagerUnderTest, program: Program, restarted: Restart, definition_type: int, *, survives: bool
+    queue_manager: UnderTest, program: Program, restarted: Restart, definition_type: int, *, survives: bool
 ) -> None:
     queue_manager.define("MODEL", kind=QueueType.MODEL, definition_type=definition_type)
     name = program.open("MODEL").name
@@ -149,7 +149,7 @@ def test_only_permanent_dynamic_queues_survive(
 
 
 def test_an_expired_message_that_was_discarded_does_not_come_back(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program, restarted: Restart
+    queue_manager: UnderTest, queue: str, program: Program, restarted: Restart
 ) -> None:
     program.put(queue, b"1", persistence=1, expiry_tenths=10)
     queue_manager.advance(1)
@@ -160,7 +160,7 @@ def test_an_expired_message_that_was_discarded_does_not_come_back(
 
 
 def test_a_unit_of_work_over_persistent_and_other_messages_is_whole(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program, other: Program
+    queue_manager: UnderTest, queue: str, program: Program, other: Program
 ) -> None:
     program.put_in_unit(queue, b"1", persistence=1)
     program.put_in_unit(queue, b"2", persistence=0)

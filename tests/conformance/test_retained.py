@@ -10,7 +10,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import ObjectHandle
 from tests.conformance.programs import Program
 from tests.conformance.test_subscriptions import DURABLE, MANAGED, PERSISTENT, RESUME, again, bodies, publish, subscribe
-from tests.conformance.under_test import QueueManagerUnderTest, refused
+from tests.conformance.under_test import UnderTest, refused
 
 RETAIN = PutOption.NO_SYNCPOINT | PutOption.RETAIN
 ON_REQUEST = MANAGED | SubscribeOption.PUBLICATIONS_ON_REQUEST
@@ -40,9 +40,7 @@ def test_a_present_subscriber_gets_a_retained_publication_once(program: Program)
     assert [b"one"] == bodies(program, subscribed)
 
 
-def test_a_resumed_subscription_does_not_get_retained_publications_again(
-    queue_manager: QueueManagerUnderTest, program: Program
-) -> None:
+def test_a_resumed_subscription_does_not_get_retained_publications_again(queue_manager: UnderTest, program: Program) -> None:
     publish(program, "Prices", b"one", RETAIN)
     assert [b"one"] == bodies(program, subscribe(program, "Prices", DURABLE, name="desk-1"))
     program.disconnect()
@@ -71,9 +69,7 @@ def test_a_request_where_nothing_is_retained_is_2437(program: Program) -> None:
         program.connection.request_publications(subscribed.handle)
 
 
-def test_a_request_that_cannot_deliver_all_publications_delivers_none(
-    queue_manager: QueueManagerUnderTest, program: Program
-) -> None:
+def test_a_request_that_cannot_deliver_all_publications_delivers_none(queue_manager: UnderTest, program: Program) -> None:
     run("DEFINE TOPIC(PRICES) TOPICSTR('Prices') NPMSGDLV(ALL) USEDLQ(NO)", queue_manager.administration)
     full = queue_manager.define("FULL.Q", max_depth=1)
     publish(program, "Prices/Oil", b"one", RETAIN)
@@ -97,7 +93,7 @@ def test_a_publication_is_retained_after_the_commit_of_its_unit_of_work(program:
     assert ([], [b"kept"]) == (before, bodies(other, subscribe(other, "Prices")))
 
 
-def test_a_retained_publication_expires(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_a_retained_publication_expires(queue_manager: UnderTest, program: Program) -> None:
     publish(program, "Prices", b"one", RETAIN, expiry_tenths=100)
 
     queue_manager.advance(4)
@@ -123,7 +119,7 @@ def test_retained_publications_are_republished_at_level_1(program: Program) -> N
 
 @pytest.mark.parametrize("second", [None, 0, PERSISTENT])
 def test_a_restart_keeps_the_last_persistent_retained_publication(
-    queue_manager: QueueManagerUnderTest, program: Program, second: int | None
+    queue_manager: UnderTest, program: Program, second: int | None
 ) -> None:
     if queue_manager.restart is None:
         pytest.skip("nothing survives here")

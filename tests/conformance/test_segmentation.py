@@ -12,7 +12,7 @@ from mqflow.mqi.options import GetOption, MatchOption, MessageFlag, OpenOption, 
 from mqflow.mqi.reason_codes import Reason
 from tests.conformance.programs import Program
 from tests.conformance.test_groups import Y, bodies, put, put_physically
-from tests.conformance.under_test import QueueManagerUnderTest, refused
+from tests.conformance.under_test import UnderTest, refused
 
 ALLOWED = int(MessageFlag.SEGMENTATION_ALLOWED)
 SEGMENT, LAST_SEGMENT = int(MessageFlag.SEGMENT), int(MessageFlag.LAST_SEGMENT)
@@ -25,7 +25,7 @@ BODY = bytes(range(100))
 
 
 @pytest.fixture
-def narrow(queue_manager: QueueManagerUnderTest) -> str:
+def narrow(queue_manager: UnderTest) -> str:
     """A queue for messages of up to 40 bytes."""
     return queue_manager.define("NARROW", max_message_bytes=40)
 
@@ -59,7 +59,7 @@ def test_a_message_that_fits_stays_one_message(narrow: str, program: Program) ->
     [pytest.param(0, 40, id="the program does not allow it"), pytest.param(ALLOWED, 15, id="a segment has at least 16 bytes")],
 )
 def test_a_message_that_may_not_be_split_is_too_big(
-    queue_manager: QueueManagerUnderTest, program: Program, flags: int, max_message_bytes: int
+    queue_manager: UnderTest, program: Program, flags: int, max_message_bytes: int
 ) -> None:
     name = queue_manager.define("NARROW", max_message_bytes=max_message_bytes)
 
@@ -69,7 +69,7 @@ def test_a_message_that_may_not_be_split_is_too_big(
 
 @pytest.mark.parametrize("persistence", list(Persistence)[:2])
 def test_a_split_message_comes_back_whole(
-    queue_manager: QueueManagerUnderTest, narrow: str, program: Program, persistence: Persistence
+    queue_manager: UnderTest, narrow: str, program: Program, persistence: Persistence
 ) -> None:
     done = put(program, narrow, BODY, ALLOWED, PUT, persistence=persistence)
     assert 4 == queue_manager.depth(narrow)
@@ -123,9 +123,7 @@ def test_a_waiting_get_returns_when_the_last_segment_arrives(queue: str, program
     assert b"abc" == program.got(queue, COMPLETE | GetOption.WAIT, wait_ms=10_000).body
 
 
-def test_a_backout_returns_each_segment_and_counts_it(
-    queue_manager: QueueManagerUnderTest, narrow: str, program: Program
-) -> None:
+def test_a_backout_returns_each_segment_and_counts_it(queue_manager: UnderTest, narrow: str, program: Program) -> None:
     put(program, narrow, BODY, ALLOWED, PUT)
     assert program.got(narrow, COMPLETE_IN_UNIT).body == BODY
     program.backout()
@@ -137,7 +135,7 @@ def test_a_backout_returns_each_segment_and_counts_it(
     assert 0 == queue_manager.depth(narrow)
 
 
-def test_a_backout_of_the_put_removes_each_segment(queue_manager: QueueManagerUnderTest, narrow: str, program: Program) -> None:
+def test_a_backout_of_the_put_removes_each_segment(queue_manager: UnderTest, narrow: str, program: Program) -> None:
     put(program, narrow, BODY, ALLOWED, IN_UNIT)
     assert BODY == program.got(narrow, COMPLETE_IN_UNIT).body, "a get of the same unit of work finds the segments"
     program.backout()
@@ -161,9 +159,7 @@ def test_outside_an_open_unit_of_work_the_segments_have_no_unit_of_their_own(
         assert BODY == program.got(narrow, COMPLETE).body
 
 
-def test_a_buffer_that_is_too_small_leaves_each_segment(
-    queue_manager: QueueManagerUnderTest, narrow: str, program: Program
-) -> None:
+def test_a_buffer_that_is_too_small_leaves_each_segment(queue_manager: UnderTest, narrow: str, program: Program) -> None:
     put(program, narrow, BODY, ALLOWED, PUT)
 
     got = program.got(narrow, COMPLETE, buffer_bytes_max=50)
@@ -190,7 +186,7 @@ def test_segments_that_differ_are_returned_up_to_the_difference(
 
 
 def test_a_browse_returns_whole_messages_and_a_get_under_the_cursor_takes_one(
-    queue_manager: QueueManagerUnderTest, narrow: str, program: Program
+    queue_manager: UnderTest, narrow: str, program: Program
 ) -> None:
     put(program, narrow, BODY, ALLOWED, PUT)
     put(program, narrow, b"alone", 0, PUT)

@@ -5,10 +5,10 @@ import pytest
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from tests.conformance.programs import EVERYTHING, Program
-from tests.conformance.under_test import QueueManagerUnderTest, refused
+from tests.conformance.under_test import UnderTest, refused
 
 
-def test_a_quiescing_queue_manager_takes_no_new_connection(queue_manager: QueueManagerUnderTest) -> None:
+def test_a_quiescing_queue_manager_takes_no_new_connection(queue_manager: UnderTest) -> None:
     queue_manager.quiesce()
 
     with refused(Reason.Q_MGR_QUIESCING):
@@ -17,7 +17,7 @@ def test_a_quiescing_queue_manager_takes_no_new_connection(queue_manager: QueueM
 
 @pytest.mark.parametrize("verb", ["open", "put", "get"])
 def test_new_work_that_asks_for_it_fails_while_quiescing(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program, verb: str
+    queue_manager: UnderTest, queue: str, program: Program, verb: str
 ) -> None:
     handle = program.open(queue)
     queue_manager.quiesce()
@@ -32,7 +32,7 @@ def test_new_work_that_asks_for_it_fails_while_quiescing(
                 program.get(handle, GetOption.FAIL_IF_QUIESCING)
 
 
-def test_other_work_goes_on_while_quiescing(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_other_work_goes_on_while_quiescing(queue_manager: UnderTest, queue: str, program: Program) -> None:
     program.put(queue, b"1")
     queue_manager.quiesce()
     program.get_in_unit(queue)
@@ -42,7 +42,7 @@ def test_other_work_goes_on_while_quiescing(queue_manager: QueueManagerUnderTest
     assert [b"2"] == program.bodies(queue)
 
 
-def test_a_stopped_queue_manager_cannot_be_connected_to(queue_manager: QueueManagerUnderTest) -> None:
+def test_a_stopped_queue_manager_cannot_be_connected_to(queue_manager: UnderTest) -> None:
     queue_manager.stop()
 
     with refused(Reason.Q_MGR_NOT_AVAILABLE):
@@ -50,7 +50,7 @@ def test_a_stopped_queue_manager_cannot_be_connected_to(queue_manager: QueueMana
 
 
 @pytest.mark.parametrize("verb", ["open", "put", "get", "backout", "close"])
-def test_a_verb_after_the_stop_is_2162(queue_manager: QueueManagerUnderTest, queue: str, program: Program, verb: str) -> None:
+def test_a_verb_after_the_stop_is_2162(queue_manager: UnderTest, queue: str, program: Program, verb: str) -> None:
     handle = program.open(queue)
     queue_manager.stop()
 
@@ -69,7 +69,7 @@ def test_a_verb_after_the_stop_is_2162(queue_manager: QueueManagerUnderTest, que
 
 
 def test_a_commit_after_the_stop_says_that_the_unit_of_work_was_backed_out(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program
+    queue_manager: UnderTest, queue: str, program: Program
 ) -> None:
     """The reason is 2003 only if the backout is certain: here the stop backed out the unit of work."""
     program.put_in_unit(queue, b"1")
@@ -80,7 +80,7 @@ def test_a_commit_after_the_stop_says_that_the_unit_of_work_was_backed_out(
 
 
 def test_a_disconnect_after_the_stop_raises_that_its_unit_was_backed_out(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program
+    queue_manager: UnderTest, queue: str, program: Program
 ) -> None:
     """MQDISC commits: if the commit is no longer possible, the disconnect must fail."""
     program.put_in_unit(queue, b"1")
@@ -90,12 +90,12 @@ def test_a_disconnect_after_the_stop_raises_that_its_unit_was_backed_out(
         program.disconnect()
 
 
-def test_a_disconnect_after_the_stop_is_quiet(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_a_disconnect_after_the_stop_is_quiet(queue_manager: UnderTest, program: Program) -> None:
     queue_manager.stop()
 
     program.disconnect()
 
 
-def test_a_stop_can_be_asked_for_twice(queue_manager: QueueManagerUnderTest) -> None:
+def test_a_stop_can_be_asked_for_twice(queue_manager: UnderTest) -> None:
     queue_manager.stop()
     queue_manager.stop()

@@ -22,7 +22,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import ObjectDescriptor, ObjectHandle, Put, Subscribed
 from tests.conformance.programs import Program
-from tests.conformance.under_test import QueueManagerUnderTest, refused
+from tests.conformance.under_test import UnderTest, refused
 
 CREATE = SubscribeOption.CREATE
 MANAGED = SubscribeOption.CREATE | SubscribeOption.MANAGED
@@ -260,7 +260,7 @@ def test_a_subscription_made_after_the_put_gets_no_copy_at_the_commit(program: P
     assert [] == bodies(program, late)
 
 
-def test_every_copy_counts_for_maxumsgs(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_every_copy_counts_for_maxumsgs(queue_manager: UnderTest, program: Program) -> None:
     queue_manager.administration.alter_queue_manager({"max_uncommitted_messages": 2})
     first = subscribe(program, "Prices")
     subscribe(program, "Prices")
@@ -278,7 +278,7 @@ def test_every_copy_counts_for_maxumsgs(queue_manager: QueueManagerUnderTest, pr
 
 @pytest.mark.parametrize(("options", "prefix"), [(MANAGED, "SYSTEM.MANAGED.NDURABLE."), (DURABLE, "SYSTEM.MANAGED.DURABLE.")])
 def test_a_managed_queue_is_made_from_the_model_and_has_its_attributes(
-    queue_manager: QueueManagerUnderTest, program: Program, options: SubscribeOption, prefix: str
+    queue_manager: UnderTest, program: Program, options: SubscribeOption, prefix: str
 ) -> None:
     durable = bool(options & SubscribeOption.DURABLE)
     model = "SYSTEM.DURABLE.MODEL.QUEUE" if durable else "SYSTEM.NDURABLE.MODEL.QUEUE"
@@ -318,7 +318,7 @@ def test_a_non_durable_subscription_takes_persistent_publications_as_not_persist
 
 
 def test_a_non_durable_subscription_ends_with_its_handle_and_so_does_its_queue(
-    queue_manager: QueueManagerUnderTest, program: Program
+    queue_manager: UnderTest, program: Program
 ) -> None:
     subscribed = subscribe(program, "Prices")
     name = subscribed.queue.resolved_queue
@@ -333,7 +333,7 @@ def test_a_non_durable_subscription_ends_with_its_handle_and_so_does_its_queue(
 
 
 def test_a_non_durable_subscription_ends_with_its_connection(
-    queue_manager: QueueManagerUnderTest, program: Program, other: Program
+    queue_manager: UnderTest, program: Program, other: Program
 ) -> None:
     name = subscribe(program, "Prices").queue.resolved_queue
 
@@ -344,13 +344,13 @@ def test_a_non_durable_subscription_ends_with_its_connection(
     assert queue_manager.administration.queue(name) is None
 
 
-def again(queue_manager: QueueManagerUnderTest) -> Program:
+def again(queue_manager: UnderTest) -> Program:
     """Connect the same application again, and return it."""
     return Program(queue_manager, application_name="conformance", user="tester")
 
 
 def test_a_durable_subscription_goes_on_without_its_application(
-    queue_manager: QueueManagerUnderTest, program: Program, other: Program
+    queue_manager: UnderTest, program: Program, other: Program
 ) -> None:
     subscribe(program, "Prices", DURABLE, name="desk-1")
     program.disconnect()
@@ -361,7 +361,7 @@ def test_a_durable_subscription_goes_on_without_its_application(
     assert [b"meanwhile"] == bodies(resumed, subscribe(resumed, options=RESUME, name="desk-1"))
 
 
-def test_a_resumed_subscription_is_described_as_it_really_is(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_a_resumed_subscription_is_described_as_it_really_is(queue_manager: UnderTest, program: Program) -> None:
     made = subscribe(program, "Prices/#", DURABLE, name="desk-1", user_data="of desk 1", priority=4).descriptor
     program.disconnect()
     program = again(queue_manager)
@@ -374,7 +374,7 @@ def test_a_resumed_subscription_is_described_as_it_really_is(queue_manager: Queu
     assert wanted == resumed.options
 
 
-def test_create_with_resume_creates_or_resumes(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_create_with_resume_creates_or_resumes(queue_manager: UnderTest, program: Program) -> None:
     first = subscribe(program, "Prices", DURABLE | RESUME, name="desk-1")
     program.disconnect()
     program = again(queue_manager)
@@ -383,9 +383,7 @@ def test_create_with_resume_creates_or_resumes(queue_manager: QueueManagerUnderT
     assert first.queue.resolved_queue == second.queue.resolved_queue
 
 
-def test_a_durable_subscription_survives_a_restart_with_its_publications(
-    queue_manager: QueueManagerUnderTest, program: Program
-) -> None:
+def test_a_durable_subscription_survives_a_restart_with_its_publications(queue_manager: UnderTest, program: Program) -> None:
     if queue_manager.restart is None:
         pytest.skip("nothing survives here")
     subscribe(program, "Prices/#", DURABLE, name="desk-1")
@@ -402,9 +400,7 @@ def test_a_durable_subscription_survives_a_restart_with_its_publications(
     assert 1 == len(managed)
 
 
-def test_a_durable_subscription_is_removed_when_asked_for_with_its_queue(
-    queue_manager: QueueManagerUnderTest, program: Program
-) -> None:
+def test_a_durable_subscription_is_removed_when_asked_for_with_its_queue(queue_manager: UnderTest, program: Program) -> None:
     subscribed = subscribe(program, "Prices", DURABLE, name="desk-1")
     name = subscribed.queue.resolved_queue
 
@@ -416,9 +412,7 @@ def test_a_durable_subscription_is_removed_when_asked_for_with_its_queue(
         subscribe(program, options=RESUME, name="desk-1")
 
 
-def test_a_removed_subscription_does_not_come_back_with_a_restart(
-    queue_manager: QueueManagerUnderTest, program: Program
-) -> None:
+def test_a_removed_subscription_does_not_come_back_with_a_restart(queue_manager: UnderTest, program: Program) -> None:
     if queue_manager.restart is None:
         pytest.skip("nothing survives here")
     subscribed = subscribe(program, "Prices", DURABLE, name="desk-1")
@@ -432,7 +426,7 @@ def test_a_removed_subscription_does_not_come_back_with_a_restart(
     assert not [found.name for found in restarted.administration.queues() if found.name.startswith("SYSTEM.MANAGED")]
 
 
-def test_a_subscription_expires(queue_manager: QueueManagerUnderTest, program: Program, other: Program) -> None:
+def test_a_subscription_expires(queue_manager: UnderTest, program: Program, other: Program) -> None:
     subscribe(program, "Prices", DURABLE, name="desk-1", expiry_tenths=100)
     program.disconnect()
 
@@ -479,7 +473,7 @@ def test_a_subscription_that_another_holds_is_2429(program: Program) -> None:
 
 
 def test_another_users_subscription_is_2434_unless_it_is_for_any(
-    queue_manager: QueueManagerUnderTest, program: Program, other: Program
+    queue_manager: UnderTest, program: Program, other: Program
 ) -> None:
     subscribe(program, "Prices", DURABLE, name="mine")
     subscribe(program, "Prices", DURABLE | SubscribeOption.ANY_USERID, name="anybodys")
@@ -533,7 +527,7 @@ def test_mqsub_refuses_these_options(
 ALTER = DURABLE & ~CREATE | SubscribeOption.ALTER
 
 
-def test_a_subscription_is_altered(queue_manager: QueueManagerUnderTest, program: Program, other: Program) -> None:
+def test_a_subscription_is_altered(queue_manager: UnderTest, program: Program, other: Program) -> None:
     subscribe(program, "Prices", DURABLE, name="desk-1")
     program.disconnect()
     program = again(queue_manager)
@@ -561,7 +555,7 @@ def test_a_subscription_is_altered(queue_manager: QueueManagerUnderTest, program
     ],
 )  # fmt: skip
 def test_these_attributes_cannot_be_altered(
-    queue_manager: QueueManagerUnderTest, program: Program, options: SubscribeOption, fields: dict[str, Any], reason: Reason
+    queue_manager: UnderTest, program: Program, options: SubscribeOption, fields: dict[str, Any], reason: Reason
 ) -> None:
     subscribe(program, "Prices", DURABLE, name="desk-1")
     program.disconnect()
@@ -578,9 +572,7 @@ def test_a_topic_is_opened_for_output_only(program: Program) -> None:
         program.open("", OpenOption.INPUT_SHARED, object_type=ObjectType.TOPIC, object_string="Prices")
 
 
-def test_a_durable_subscription_does_not_deliver_to_a_temporary_queue(
-    queue_manager: QueueManagerUnderTest, program: Program
-) -> None:
+def test_a_durable_subscription_does_not_deliver_to_a_temporary_queue(queue_manager: UnderTest, program: Program) -> None:
     temporary = program.open("SYSTEM.DEFAULT.MODEL.QUEUE")
 
     with refused(Reason.DURABILITY_NOT_ALLOWED):

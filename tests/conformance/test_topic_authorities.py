@@ -11,14 +11,14 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import ObjectDescriptor
 from tests.conformance.programs import Program
 from tests.conformance.test_subscriptions import CREATE, DURABLE, MANAGED, RESUME, publish, subscribe
-from tests.conformance.under_test import QueueManagerUnderTest, refused
+from tests.conformance.under_test import UnderTest, refused
 
 ANOTHER = SubscribeOption.ALTERNATE_USER_AUTHORITY
 Allow = Callable[..., None]
 
 
 @pytest.fixture
-def allow(queue_manager: QueueManagerUnderTest) -> Allow:
+def allow(queue_manager: UnderTest) -> Allow:
     """Grant authorities on an object; by default to `tester`."""
 
     def give(what: str, words: str, *, to: str = "tester") -> None:
@@ -30,7 +30,7 @@ def allow(queue_manager: QueueManagerUnderTest) -> Allow:
 
 
 @pytest.fixture
-def tester(queue_manager: QueueManagerUnderTest, allow: Allow) -> Program:
+def tester(queue_manager: UnderTest, allow: Allow) -> Program:
     """A program whose user has only the authority to connect. PRICES is the topic object of the topic Prices."""
     [response] = run("DEFINE TOPIC(PRICES) TOPICSTR('Prices')", queue_manager.administration).responses
     assert response.verdict is Verdict.DONE, response.text
@@ -89,7 +89,7 @@ def test_resuming_takes_resume(tester: Program, allow: Allow) -> None:
 
 
 def test_a_given_queue_needs_put_on_the_name_by_which_it_was_opened(
-    queue_manager: QueueManagerUnderTest, tester: Program, queue: str, allow: Allow
+    queue_manager: UnderTest, tester: Program, queue: str, allow: Allow
 ) -> None:
     [response] = run(f"DEFINE QALIAS(ALIAS) TARGET('{queue}')", queue_manager.administration).responses
     assert response.verdict is Verdict.DONE, response.text
@@ -105,7 +105,7 @@ def test_a_given_queue_needs_put_on_the_name_by_which_it_was_opened(
 
 
 def test_a_subscription_is_altered_to_another_queue_only_with_put_on_that_queue(
-    queue_manager: QueueManagerUnderTest, tester: Program, queue: str, allow: Allow
+    queue_manager: UnderTest, tester: Program, queue: str, allow: Allow
 ) -> None:
     allow(PRICES, "SUB")
     allow(on(queue), "GET,PUT")
@@ -128,7 +128,7 @@ def test_a_subscription_is_altered_to_another_queue_only_with_put_on_that_queue(
 
 
 def test_an_alternate_user_gives_its_authority_and_owns_the_subscription(
-    queue_manager: QueueManagerUnderTest, tester: Program, allow: Allow
+    queue_manager: UnderTest, tester: Program, allow: Allow
 ) -> None:
     allow(PRICES, "SUB", to="other")
 

@@ -11,10 +11,10 @@ from mqflow.mqi.reason_codes import Reason
 from tests.conformance.programs import Program
 from tests.conformance.test_retained import RETAIN
 from tests.conformance.test_subscriptions import CREATE, DURABLE, MANAGED, PERSISTENT, RESUME, again, bodies, publish, subscribe
-from tests.conformance.under_test import QueueManagerUnderTest, refused
+from tests.conformance.under_test import UnderTest, refused
 
 
-def mqsc(queue_manager: QueueManagerUnderTest, script: str) -> list[dict[str, object]]:
+def mqsc(queue_manager: UnderTest, script: str) -> list[dict[str, object]]:
     """Run the script and return its output."""
     results = run(script, queue_manager.administration)
     failed = [response.text for response in results.responses if response.verdict is not Verdict.DONE]
@@ -22,12 +22,12 @@ def mqsc(queue_manager: QueueManagerUnderTest, script: str) -> list[dict[str, ob
     return [{cell.keyword: cell.value for cell in record.cells} for each in results.responses for record in each.records]
 
 
-def reason_of(queue_manager: QueueManagerUnderTest, command: str) -> int:
+def reason_of(queue_manager: UnderTest, command: str) -> int:
     [response] = run(command, queue_manager.administration).responses
     return response.reason
 
 
-def test_a_topic_object_stands_for_its_topic_string(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_a_topic_object_stands_for_its_topic_string(queue_manager: UnderTest, program: Program) -> None:
     mqsc(queue_manager, "DEFINE TOPIC(PRICES) TOPICSTR('Prices')")
     subscribed = subscribe(program, "Oil", object_name="PRICES")
 
@@ -39,7 +39,7 @@ def test_a_topic_object_stands_for_its_topic_string(queue_manager: QueueManagerU
     assert [b"by object", b"by string"] == bodies(program, subscribed)
 
 
-def test_an_alias_can_lead_to_a_topic(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_an_alias_can_lead_to_a_topic(queue_manager: UnderTest, program: Program) -> None:
     mqsc(queue_manager, "DEFINE TOPIC(PRICES) TOPICSTR('Prices')\nDEFINE QALIAS(P) TARGET(PRICES) TARGTYPE(TOPIC)")
     subscribed = subscribe(program, "Prices")
 
@@ -48,7 +48,7 @@ def test_an_alias_can_lead_to_a_topic(queue_manager: QueueManagerUnderTest, prog
     assert [b"one"] == bodies(program, subscribed)
 
 
-def test_an_alias_that_is_inhibited_for_puts_publishes_nothing(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_an_alias_that_is_inhibited_for_puts_publishes_nothing(queue_manager: UnderTest, program: Program) -> None:
     mqsc(queue_manager, "DEFINE TOPIC(PRICES) TOPICSTR('Prices')\nDEFINE QALIAS(P) TARGET(PRICES) TARGTYPE(TOPIC)")
     subscribed = subscribe(program, "Prices")
     handle = program.open("P", OpenOption.OUTPUT)
@@ -60,9 +60,7 @@ def test_an_alias_that_is_inhibited_for_puts_publishes_nothing(queue_manager: Qu
     assert [] == bodies(program, subscribed)
 
 
-def test_an_alias_of_a_topic_changes_under_an_open_handle_only_with_force(
-    queue_manager: QueueManagerUnderTest, program: Program
-) -> None:
+def test_an_alias_of_a_topic_changes_under_an_open_handle_only_with_force(queue_manager: UnderTest, program: Program) -> None:
     mqsc(queue_manager, "DEFINE TOPIC(PRICES) TOPICSTR('Prices')\nDEFINE QALIAS(P) TARGET(PRICES) TARGTYPE(TOPIC)")
     handle = program.open("P", OpenOption.OUTPUT)
 
@@ -74,7 +72,7 @@ def test_an_alias_of_a_topic_changes_under_an_open_handle_only_with_force(
         program.put(handle, b"one")
 
 
-def test_defaults_are_inherited_down_the_tree(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_defaults_are_inherited_down_the_tree(queue_manager: UnderTest, program: Program) -> None:
     mqsc(queue_manager, "DEFINE TOPIC(A) TOPICSTR('A') DEFPSIST(YES) DEFPRTY(7)\nDEFINE TOPIC(AB) TOPICSTR('A/B') DEFPRTY(2)")
 
     found = [publish(program, topic).descriptor for topic in ("A", "A/B", "A/B/C", "A/X", "Z")]
@@ -82,7 +80,7 @@ def test_defaults_are_inherited_down_the_tree(queue_manager: QueueManagerUnderTe
     assert [(1, 7), (1, 2), (1, 2), (1, 7), (0, 0)] == [(each.persistence, each.priority) for each in found]
 
 
-def test_a_disabled_topic_disables_the_topics_below(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_a_disabled_topic_disables_the_topics_below(queue_manager: UnderTest, program: Program) -> None:
     mqsc(
         queue_manager,
         "DEFINE TOPIC(A) TOPICSTR('A') PUB(DISABLED) SUB(DISABLED)\nDEFINE TOPIC(AB) TOPICSTR('A/B') PUB(ENABLED) DURSUB(NO)\n"
@@ -99,7 +97,7 @@ def test_a_disabled_topic_disables_the_topics_below(queue_manager: QueueManagerU
     subscribe(program, "D/E")
 
 
-def test_an_altered_topic_holds_at_once(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_an_altered_topic_holds_at_once(queue_manager: UnderTest, program: Program) -> None:
     mqsc(queue_manager, "DEFINE TOPIC(A) TOPICSTR('A')")
     publish(program, "A")
 
@@ -109,7 +107,7 @@ def test_an_altered_topic_holds_at_once(queue_manager: QueueManagerUnderTest, pr
         publish(program, "A")
 
 
-def test_managed_queues_come_from_the_topics_models(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_managed_queues_come_from_the_topics_models(queue_manager: UnderTest, program: Program) -> None:
     mqsc(
         queue_manager,
         "DEFINE QMODEL(DUR.MODEL) DEFTYPE(PERMDYN) BOTHRESH(3) BOQNAME(A.BOQ)\nDEFINE QMODEL(NDUR.MODEL) BOTHRESH(5)\n"
@@ -126,7 +124,7 @@ def test_managed_queues_come_from_the_topics_models(queue_manager: QueueManagerU
     assert [(3, "A.BOQ"), (5, "")] == found
 
 
-def test_wildcards_above_a_blocking_topic_do_not_reach_it(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_wildcards_above_a_blocking_topic_do_not_reach_it(queue_manager: UnderTest, program: Program) -> None:
     mqsc(queue_manager, "DEFINE TOPIC(AB) TOPICSTR('A/B') WILDCARD(BLOCK)")
     above, at, exact = subscribe(program, "A/#"), subscribe(program, "A/B/#"), subscribe(program, "A/B/C")
 
@@ -155,7 +153,7 @@ RULES = [
 @pytest.mark.parametrize("persistence", [int(Persistence.NOT_PERSISTENT), PERSISTENT])
 @pytest.mark.parametrize(("rule", "durable_full", "other_full", "expected"), RULES)
 def test_the_delivery_rule_decides(
-    queue_manager: QueueManagerUnderTest,
+    queue_manager: UnderTest,
     program: Program,
     rule: str,
     durable_full: bool,  # noqa: FBT001 - a table's column
@@ -180,14 +178,14 @@ def test_the_delivery_rule_decides(
     assert [int(got) for got in expected or (False, False)] == [queue_manager.depth(name) for name in queues]
 
 
-def test_the_rules_of_the_base_topic_are_alldur_and_allavail(queue_manager: QueueManagerUnderTest) -> None:
+def test_the_rules_of_the_base_topic_are_alldur_and_allavail(queue_manager: UnderTest) -> None:
     [shown] = mqsc(queue_manager, "DISPLAY TOPIC(SYSTEM.BASE.TOPIC) PMSGDLV NPMSGDLV")
 
     assert ("ALLDUR", "ALLAVAIL") == (shown["PMSGDLV"], shown["NPMSGDLV"])
 
 
 def test_a_publication_that_cannot_be_delivered_goes_to_the_dead_letter_queue(
-    queue_manager: QueueManagerUnderTest, program: Program
+    queue_manager: UnderTest, program: Program
 ) -> None:
     queue_manager.administration.alter_queue_manager({"dead_letter_queue": queue_manager.define("DLQ")})
     mqsc(queue_manager, "DEFINE TOPIC(A) TOPICSTR('A') NPMSGDLV(ALL)")
@@ -201,7 +199,7 @@ def test_a_publication_that_cannot_be_delivered_goes_to_the_dead_letter_queue(
 
 
 def test_the_copies_of_one_publication_count_towards_the_depth_of_their_queue(
-    queue_manager: QueueManagerUnderTest, program: Program
+    queue_manager: UnderTest, program: Program
 ) -> None:
     mqsc(queue_manager, "DEFINE TOPIC(A) TOPICSTR('A') NPMSGDLV(ALL) USEDLQ(NO)")
     narrow = queue_manager.define("NARROW.Q", max_depth=1)
@@ -215,7 +213,7 @@ def test_the_copies_of_one_publication_count_towards_the_depth_of_their_queue(
 
 
 def test_a_failed_publication_in_a_unit_of_work_leaves_the_rest_of_it(
-    queue_manager: QueueManagerUnderTest, program: Program, queue: str
+    queue_manager: UnderTest, program: Program, queue: str
 ) -> None:
     mqsc(queue_manager, "DEFINE TOPIC(A) TOPICSTR('A') NPMSGDLV(ALL) USEDLQ(NO)")
     subscribe(program, "A", CREATE, program.handle(queue_manager.define("FULL.Q", max_depth=0)))
@@ -231,7 +229,7 @@ def test_a_failed_publication_in_a_unit_of_work_leaves_the_rest_of_it(
 # ---- MQSC
 
 
-def test_a_defined_topic_is_shown_altered_and_deleted(queue_manager: QueueManagerUnderTest) -> None:
+def test_a_defined_topic_is_shown_altered_and_deleted(queue_manager: UnderTest) -> None:
     mqsc(queue_manager, "DEFINE TOPIC(PRICES) TOPICSTR('Prices') DESCR('of oil')\nALTER TOPIC(PRICES) DURSUB(NO)")
 
     [shown] = mqsc(queue_manager, "DISPLAY TOPIC(PRICES)")
@@ -243,7 +241,7 @@ def test_a_defined_topic_is_shown_altered_and_deleted(queue_manager: QueueManage
     assert Reason.UNKNOWN_OBJECT_NAME == reason_of(queue_manager, "DISPLAY TOPIC(PRICES)")
 
 
-def test_topic_objects_survive_a_restart(queue_manager: QueueManagerUnderTest) -> None:
+def test_topic_objects_survive_a_restart(queue_manager: UnderTest) -> None:
     if queue_manager.restart is None:
         pytest.skip("nothing survives here")
     mqsc(queue_manager, "DEFINE TOPIC(PRICES) TOPICSTR('Prices') PUB(DISABLED)")
@@ -275,7 +273,7 @@ def test_topic_objects_survive_a_restart(queue_manager: QueueManagerUnderTest) -
     ],
 )
 def test_mqsc_refuses_these_topic_commands(
-    queue_manager: QueueManagerUnderTest, program: Program, queue: str, command: str, reason: Reason
+    queue_manager: UnderTest, program: Program, queue: str, command: str, reason: Reason
 ) -> None:
     mqsc(queue_manager, f"DEFINE TOPIC(PRICES) TOPICSTR('Prices')\nDEFINE SUB(ALERTS) TOPICSTR('Prices') DEST({queue})")
     subscribe(program, "Prices", DURABLE, name="held")
@@ -284,7 +282,7 @@ def test_mqsc_refuses_these_topic_commands(
 
 
 def test_an_administrative_subscription_delivers_to_its_queue_until_it_is_deleted(
-    queue_manager: QueueManagerUnderTest, program: Program, queue: str
+    queue_manager: UnderTest, program: Program, queue: str
 ) -> None:
     publish(program, "Prices/Oil", b"retained", RETAIN)
     mqsc(queue_manager, f"DEFINE SUB(ALERTS) TOPICSTR('Prices/#') DEST({queue}) DESTCORL('41424344') USERDATA('of desk 1')")
@@ -304,7 +302,7 @@ def test_an_administrative_subscription_delivers_to_its_queue_until_it_is_delete
 
 
 def test_an_administrative_subscription_is_for_any_user_to_resume_unless_it_says_fixed(
-    queue_manager: QueueManagerUnderTest, other: Program
+    queue_manager: UnderTest, other: Program
 ) -> None:
     """IBM q085760: VARUSER(ANY) is the default."""
     mqsc(queue_manager, "DEFINE SUB(ANYBODYS) TOPICSTR('Prices') DESTCLAS(MANAGED)")
@@ -316,7 +314,7 @@ def test_an_administrative_subscription_is_for_any_user_to_resume_unless_it_says
 
 
 def test_an_administrative_subscription_may_have_a_managed_queue_that_goes_with_it(
-    queue_manager: QueueManagerUnderTest,
+    queue_manager: UnderTest,
 ) -> None:
     mqsc(queue_manager, "DEFINE SUB(ALERTS) TOPICSTR('Prices/#') DESTCLAS(MANAGED)")
     [shown] = mqsc(queue_manager, "DISPLAY SUB(ALERTS) DEST")
@@ -327,9 +325,7 @@ def test_an_administrative_subscription_may_have_a_managed_queue_that_goes_with_
     assert queue_manager.administration.queue(str(shown["DEST"])) is None
 
 
-def test_status_shows_the_attributes_and_the_subscribers_of_a_topic(
-    queue_manager: QueueManagerUnderTest, program: Program
-) -> None:
+def test_status_shows_the_attributes_and_the_subscribers_of_a_topic(queue_manager: UnderTest, program: Program) -> None:
     mqsc(queue_manager, "DEFINE TOPIC(A) TOPICSTR('A') DEFPRTY(7)")
     subscribe(program, "A/B", DURABLE, name="desk-1")
     publish(program, "A/B", b"", RETAIN)

@@ -9,7 +9,7 @@ from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions
 from tests.conformance.programs import Program
-from tests.conformance.under_test import QueueManagerUnderTest, refused
+from tests.conformance.under_test import UnderTest, refused
 
 
 def test_an_uncommitted_put_is_invisible_to_others(queue: str, program: Program, other: Program) -> None:
@@ -36,7 +36,7 @@ def test_an_uncommitted_put_is_not_there_for_a_get_outside_its_unit_of_work(queu
 
 @pytest.mark.parametrize("end", [Program.commit, Program.backout])
 def test_a_put_that_its_own_unit_of_work_got_again_is_gone_after_its_end(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program, end: Callable[[Program], None]
+    queue_manager: UnderTest, queue: str, program: Program, end: Callable[[Program], None]
 ) -> None:
     program.put_in_unit(queue, b"one")
     program.get_in_unit(queue)
@@ -64,9 +64,7 @@ def test_a_commit_shows_every_put_of_the_unit_of_work(queue: str, program: Progr
     assert [b"one", b"two"] == other.bodies(queue)
 
 
-def test_a_backout_takes_every_put_back(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program, other: Program
-) -> None:
+def test_a_backout_takes_every_put_back(queue_manager: UnderTest, queue: str, program: Program, other: Program) -> None:
     program.put_in_unit(queue, b"one")
     program.backout()
 
@@ -75,7 +73,7 @@ def test_a_backout_takes_every_put_back(
 
 
 def test_a_unit_of_work_spans_every_handle_of_its_connection(
-    queue_manager: QueueManagerUnderTest, program: Program, other: Program
+    queue_manager: UnderTest, program: Program, other: Program
 ) -> None:
     queue_manager.define("IN")
     queue_manager.define("OUT")
@@ -98,7 +96,7 @@ def test_a_message_got_in_a_unit_of_work_is_invisible_to_other_programs(queue: s
     assert other.seen(queue) == []
 
 
-def test_the_depth_counts_uncommitted_puts_and_gets(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_the_depth_counts_uncommitted_puts_and_gets(queue_manager: UnderTest, queue: str, program: Program) -> None:
     program.put(queue, b"one")
     program.get_in_unit(queue)
     program.put_in_unit(queue, b"two")
@@ -189,9 +187,7 @@ def test_a_rolled_back_handle_stays_open(queue: str, program: Program) -> None:
 
 
 @pytest.mark.parametrize("verb", ["put", "get"])
-def test_more_than_maxumsgs_operations_are_2024(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program, verb: str
-) -> None:
+def test_more_than_maxumsgs_operations_are_2024(queue_manager: UnderTest, queue: str, program: Program, verb: str) -> None:
     """Source: rc2024; puts and gets both count."""
     queue_manager.administration.alter_queue_manager({"max_uncommitted_messages": 2})
     program.put(queue, b"there")
@@ -202,7 +198,7 @@ def test_more_than_maxumsgs_operations_are_2024(
         program.put_in_unit(queue) if verb == "put" else program.get_in_unit(queue)
 
 
-def test_a_unit_of_work_at_its_limit_stays_usable(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_a_unit_of_work_at_its_limit_stays_usable(queue_manager: UnderTest, queue: str, program: Program) -> None:
     """Source: rc2024."""
     queue_manager.administration.alter_queue_manager({"max_uncommitted_messages": 1})
     program.put_in_unit(queue, b"one")
@@ -214,7 +210,7 @@ def test_a_unit_of_work_at_its_limit_stays_usable(queue_manager: QueueManagerUnd
 
 
 def test_operations_outside_the_unit_of_work_do_not_count_for_maxumsgs(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program
+    queue_manager: UnderTest, queue: str, program: Program
 ) -> None:
     queue_manager.administration.alter_queue_manager({"max_uncommitted_messages": 1})
     program.put_in_unit(queue, b"in")
@@ -224,7 +220,7 @@ def test_operations_outside_the_unit_of_work_do_not_count_for_maxumsgs(
     assert [b"out"] == program.bodies(queue)
 
 
-def test_a_connection_knows_its_queue_manager(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_a_connection_knows_its_queue_manager(queue_manager: UnderTest, program: Program) -> None:
     assert queue_manager.name == program.connection.queue_manager_name
 
 

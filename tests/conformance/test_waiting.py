@@ -11,7 +11,7 @@ from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import WAIT_UNLIMITED, Got
 from tests.conformance.programs import Program
-from tests.conformance.under_test import QueueManagerUnderTest
+from tests.conformance.under_test import UnderTest
 
 WAIT = GetOption.WAIT | GetOption.NO_SYNCPOINT
 LONG_MS = 30_000
@@ -101,7 +101,7 @@ def test_a_browse_can_wait(queue: str, program: Program, other: Program) -> None
     assert [b"1"] == other.seen(queue)
 
 
-def test_inhibiting_gets_ends_the_wait(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_inhibiting_gets_ends_the_wait(queue_manager: UnderTest, queue: str, program: Program) -> None:
     handle = program.open(queue)
     waiting = Beside(lambda: program.get(handle, WAIT, wait_ms=LONG_MS))
     queue_manager.administration.alter(queue, {"get_inhibited": True})
@@ -109,7 +109,7 @@ def test_inhibiting_gets_ends_the_wait(queue_manager: QueueManagerUnderTest, que
     assert Reason.GET_INHIBITED == reason_of(waiting.answer())
 
 
-def test_inhibiting_gets_on_the_alias_ends_the_wait(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_inhibiting_gets_on_the_alias_ends_the_wait(queue_manager: UnderTest, queue: str, program: Program) -> None:
     queue_manager.define_alias("ALIAS", queue)
     handle = program.open("ALIAS")
     waiting = Beside(lambda: program.get(handle, WAIT, wait_ms=LONG_MS))
@@ -119,7 +119,7 @@ def test_inhibiting_gets_on_the_alias_ends_the_wait(queue_manager: QueueManagerU
 
 
 def test_a_quiescing_queue_manager_ends_the_wait_of_a_get_that_wants_that(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program
+    queue_manager: UnderTest, queue: str, program: Program
 ) -> None:
     handle = program.open(queue)
     waiting = Beside(lambda: program.get(handle, WAIT | GetOption.FAIL_IF_QUIESCING, wait_ms=LONG_MS))
@@ -128,7 +128,7 @@ def test_a_quiescing_queue_manager_ends_the_wait_of_a_get_that_wants_that(
     assert Reason.Q_MGR_QUIESCING == reason_of(waiting.answer())
 
 
-def test_a_stop_ends_every_wait(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_a_stop_ends_every_wait(queue_manager: UnderTest, queue: str, program: Program) -> None:
     handle = program.open(queue)
     waiting = Beside(lambda: program.get(handle, WAIT, wait_ms=LONG_MS))
     queue_manager.stop()
@@ -136,7 +136,7 @@ def test_a_stop_ends_every_wait(queue_manager: QueueManagerUnderTest, queue: str
     assert reason_of(waiting.answer()) in {Reason.Q_MGR_STOPPING, Reason.CONNECTION_BROKEN}
 
 
-def test_every_message_goes_to_one_waiting_get(queue_manager: QueueManagerUnderTest, queue: str, other: Program) -> None:
+def test_every_message_goes_to_one_waiting_get(queue_manager: UnderTest, queue: str, other: Program) -> None:
     programs = [Program(queue_manager) for _ in range(4)]
     waiting = [Beside(lambda each=each: each.get(queue, WAIT, wait_ms=LONG_MS)) for each in programs]  # type: ignore[misc]  # the default binds it
     for number in range(4):

@@ -11,7 +11,7 @@ from mqflow.mqi.descriptor import NO_ID
 from mqflow.mqi.options import GetOption, MessageFlag, OpenOption
 from tests.conformance.programs import Program
 from tests.conformance.test_groups import bodies, put_physically
-from tests.conformance.under_test import QueueManagerUnderTest
+from tests.conformance.under_test import UnderTest
 
 IN_GROUP, LAST = int(MessageFlag.MSG_IN_GROUP), int(MessageFlag.LAST_MSG_IN_GROUP)
 SEGMENT, LAST_SEGMENT = int(MessageFlag.SEGMENT), int(MessageFlag.LAST_SEGMENT)
@@ -46,7 +46,7 @@ def test_a_get_in_logical_order_finds_only_complete_groups(
 
 
 def test_the_messages_of_an_incomplete_group_count_for_the_depth(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program
+    queue_manager: UnderTest, queue: str, program: Program
 ) -> None:
     put_physically(program, queue, Y1, Y2)
 

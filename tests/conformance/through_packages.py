@@ -16,7 +16,7 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.standin import install
 from mqflow.verbs import Connection
 from tests.client_packages import import_here
-from tests.conformance.under_test import QueueManagerUnderTest
+from tests.conformance.under_test import UnderTest
 
 __all__ = ("DIFFERENCES", "through")
 
@@ -81,7 +81,7 @@ class _InFront:
         self._pairs[connection].abandon()
 
 
-def through(package: str, under_test: QueueManagerUnderTest) -> Iterator[QueueManagerUnderTest]:
+def through(package: str, under_test: UnderTest) -> Iterator[UnderTest]:
     """Return the embedded queue manager, reached through the package."""
     embedded = under_test.queue_manager
     assert isinstance(embedded, EmbeddedQueueManager)

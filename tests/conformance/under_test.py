@@ -17,7 +17,7 @@ from mqflow.mqi.options import QueueType
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import Connection, QueueManager
 
-__all__ = ("ManualClock", "QueueManagerUnderTest", "refused")
+__all__ = ("ManualClock", "UnderTest", "refused")
 
 
 class ManualClock:
@@ -40,7 +40,7 @@ class ManualClock:
 
 
 @dataclass
-class QueueManagerUnderTest:
+class UnderTest:
     """One queue manager behind the seam."""
 
     queue_manager: QueueManager
@@ -52,7 +52,7 @@ class QueueManagerUnderTest:
     #: None if the queue manager uses real time.
     clock: ManualClock | None = None
     #: Stops the queue manager and starts it again on its store; None if a test cannot do so.
-    restart: "Callable[[], QueueManagerUnderTest] | None" = None
+    restart: "Callable[[], UnderTest] | None" = None
     #: Test name, or test name and parameters -> why this queue manager may differ.
     differences: Mapping[str, str] = field(default_factory=dict)
 

@@ -32,7 +32,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions, QueueManager
 from tests.client_packages import PACKAGES
 from tests.conformance.through_packages import through
-from tests.conformance.under_test import ManualClock, QueueManagerUnderTest
+from tests.conformance.under_test import ManualClock, UnderTest
 
 COMMANDS = "SYSTEM.ADMIN.COMMAND.QUEUE"
 
@@ -127,7 +127,7 @@ def ibm_mq(package: str) -> Iterator[tuple[EmbeddedQueueManager, QueueManager]]:
         if package == "the seam":
             yield own, refusing(ClientPackageError("IBM MQ has its own tools"), own)
             return
-        under_test = QueueManagerUnderTest(own, own.administration, kill=lambda _: None, quiesce=own.quiesce, stop=own.stop)
+        under_test = UnderTest(own, own.administration, kill=lambda _: None, quiesce=own.quiesce, stop=own.stop)
         with contextmanager(through)(package, under_test) as reached:
             yield own, reached.queue_manager
 
