@@ -22,6 +22,7 @@ from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.standin.library import install
 from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got, ObjectDescriptor
 from tests.bindings.bound import EVERYTHING, connected
+from tests.doubles import SteppingClock
 from tests.standin.harness import Program, in_package, only_in
 
 pytestmark = pytest.mark.xdist_group("standin")
@@ -82,22 +83,6 @@ def get_options_of(connection: BoundConnection) -> list[bytes]:
 
     mqi.get = get
     return seen
-
-
-class Passing:
-    """A clock on which two seconds pass from one look to the next."""
-
-    def __init__(self) -> None:
-        self._now = 0.0
-
-    def monotonic(self) -> float:
-        self._now += 2
-        return self._now
-
-    wall = monotonic
-
-    def monotonic_epoch(self) -> bytes:
-        return bytes(16)
 
 
 @in_package
@@ -169,7 +154,7 @@ def test_the_wait_continues_after_another_program_took_the_message(program: Prog
         put(connection, b"next")
         before_the_second_get(connection, lambda other=other: got(other))  # type: ignore[misc]
         asked = get_options_of(connection)
-        connection._clock = Passing()
+        connection._clock = SteppingClock(2.0)
 
         got(connection, GetOptions(options=GetOption.WAIT | GetOption.NO_SYNCPOINT, wait_ms=wait_ms))
 

@@ -11,7 +11,8 @@ from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.testing.faults import FOREVER, Fault, Faults, Moment
 from mqflow.testing.kit import QueueManagerKit
-from mqflow.verbs import Connection, GetOptions, InlineConnection, InlineQueueManager, QueueManager
+from mqflow.verbs import Connection, GetOptions, InlineConnection, InlineQueueManager
+from tests.doubles import Blocking
 
 IN_OUT = OpenOption.INPUT_SHARED | OpenOption.OUTPUT
 GET = GetOptions(options=GetOption.SYNCPOINT)
@@ -27,17 +28,6 @@ def connect(mq: QueueManagerKit, *plan: Fault) -> Connection:
 def inline(connection: Connection) -> InlineConnection:
     assert isinstance(connection, InlineConnection)
     return connection
-
-
-class Blocking:
-    """The same queue manager, as one whose verbs block."""
-
-    def __init__(self, inner: QueueManager) -> None:
-        self.name = inner.name
-        self._inner = inner
-
-    def connect(self, *, application_name: str = "", user: str = "") -> Connection:
-        return self._inner.connect(application_name=application_name, user=user)
 
 
 def test_without_faults_every_verb_works_as_usual(mq: QueueManagerKit) -> None:

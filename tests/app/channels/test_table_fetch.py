@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from mqflow.policy.channels.sources import locate_table
 from mqflow.policy.channels.table import ChannelTableError
 from mqflow.policy.channels.table_json import TABLE_BYTES_MAX
 from mqflow.world import SYSTEM_CLOCK, Clock
+from tests.doubles import SteppingClock
 
 TABLE = b'{"channel":[{"name":"A","type":"clientConnection"}]}'
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 52\r\n\r\n" + TABLE
@@ -71,22 +71,6 @@ def drip(connection: socket.socket, start: bytes) -> None:
     connection.sendall(start)
     while True:
         connection.sendall(b" ")
-
-
-class Hurried:
-    """A clock that advances one second with each read."""
-
-    def __init__(self) -> None:
-        self._seconds = count()
-
-    def monotonic(self) -> float:
-        return float(next(self._seconds))
-
-    def monotonic_epoch(self) -> bytes:
-        return bytes(16)
-
-    def wall(self) -> float:
-        raise NotImplementedError
 
 
 def test_the_table_is_the_answer_of_the_server() -> None:
@@ -158,14 +142,14 @@ def test_no_more_is_read_than_shows_that_it_is_too_much() -> None:
 def test_a_server_that_sends_a_byte_from_time_to_time_does_not_get_around_the_limit(start: bytes) -> None:
     # The clock reaches the limit of 5 s long before the limits of lines and bodies.
     with server(partial(drip, start=start)) as serving, pytest.raises(ChannelTableError, match="did not arrive within 5 s"):
-        fetched(serving.port, clock=Hurried())
+        fetched(serving.port, clock=SteppingClock())
 
 
 def test_each_read_may_take_the_rest_of_the_time_and_no_more() -> None:
     one, other = socket.socketpair()
     with one, other:
         other.sendall(b"ab")
-        answer = table_fetch._Until(one, 5.0, Hurried())
+        answer = table_fetch._Until(one, 6.0, SteppingClock())
         left = [(answer.readinto(bytearray(1)), one.gettimeout()) for _ in range(2)]
 
     assert [(1, 5.0), (1, 4.0)] == left

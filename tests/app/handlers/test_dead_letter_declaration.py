@@ -18,6 +18,7 @@ from mqflow.policy.dead_letters.rules import Action, RulesError
 from mqflow.testing.dead_letters import put_dead_letter
 from mqflow.testing.faults import Fault, Moment
 from mqflow.testing.kit import QueueManagerKit, carry_out
+from tests.doubles import Blocking
 
 DLQ = "DEAD.LETTERS"
 
@@ -225,14 +226,6 @@ def test_a_rule_that_could_never_apply_is_refused(attempts: int) -> None:
         App().dead_letter_handler().rule(Action.RETRY, attempts=attempts)
 
 
-class Plain:
-    """A queue manager with blocking calls, so that its sessions have threads."""
-
-    def __init__(self, inner: EmbeddedQueueManager) -> None:
-        self.name = inner.name
-        self.connect = inner.connect
-
-
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_a_session_with_a_thread_is_served_too_and_hooks_stay_on_the_loop(tmp_path: Path, backend: str) -> None:
     with EmbeddedQueueManager("QM1") as queue_manager:
@@ -253,7 +246,7 @@ def test_a_session_with_a_thread_is_served_too_and_hooks_stay_on_the_loop(tmp_pa
         app.dead_letter_handler(tmp_path / "rules.tbl", queue=DLQ)
 
         async def main() -> None:
-            async with app.running(Plain(queue_manager)):
+            async with app.running(Blocking(queue_manager)):
                 while len(done) < 3:  # noqa: ASYNC110 - bounded by the time limit of the test
                     await anyio.sleep(0.001)
 

@@ -37,26 +37,10 @@ from mqflow.events import (
 from mqflow.policy.dead_letters.actions import Redirect
 from mqflow.policy.poison.disposition import Completed, Deliver, Failed, Interrupted, Requeue, Return, Settlement
 from mqflow.world import World
+from tests.doubles import SteppingClock
 
 ONE = bytes([1]) * 24
 TWO = bytes([2]) * 24
-
-
-class Ticking:
-    """A clock that advances one second with each read."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def wall(self) -> float:
-        self.now += 1
-        return self.now
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def monotonic_epoch(self) -> bytes:
-        return bytes(16)
 
 
 def delivered(message_id: bytes, backout_count: int = 0) -> Delivered:
@@ -98,7 +82,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def ledger(path: Path) -> Iterator[DecisionLedger]:
-    ledger = DecisionLedger(path, world=World(Ticking()))
+    ledger = DecisionLedger(path, world=World(SteppingClock()))
     yield ledger
     ledger.close()
 
@@ -189,7 +173,7 @@ def test_the_ledger_is_readable_while_the_application_writes(path: Path, ledger:
 
 
 def test_two_processes_may_write_the_same_ledger(path: Path, ledger: DecisionLedger) -> None:
-    other = DecisionLedger(path, world=World(Ticking()))
+    other = DecisionLedger(path, world=World(SteppingClock()))
     ledger(disposed(ONE))
     other(disposed(ONE))
     told(other)
@@ -199,7 +183,7 @@ def test_two_processes_may_write_the_same_ledger(path: Path, ledger: DecisionLed
 
 
 def test_a_story_of_two_processes_has_the_order_of_its_times(path: Path, ledger: DecisionLedger) -> None:
-    other = DecisionLedger(path, world=World(Ticking()))
+    other = DecisionLedger(path, world=World(SteppingClock()))
 
     told(ledger, delivered(ONE), settled(ONE, good=False))
     told(other, disposed(ONE))

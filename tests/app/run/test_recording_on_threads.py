@@ -19,16 +19,9 @@ from mqflow.mqi.options import OpenOption
 from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE, DispositionRecord, RecordOutcome, many_from_bytes
 from mqflow.testing.kit import carry_out
 from mqflow.verbs import GetOptions
+from tests.doubles import Blocking
 
 ON = Settings(disposition_queue=DISPOSITION_QUEUE)
-
-
-class Plain:
-    """A queue manager with blocking calls, so that its sessions have threads."""
-
-    def __init__(self, inner: EmbeddedQueueManager) -> None:
-        self.name = inner.name
-        self.connect = inner.connect
 
 
 def define(queue_manager: EmbeddedQueueManager, *queues: str) -> None:
@@ -55,7 +48,7 @@ def test_a_consumer_records_on_its_thread_and_hooks_stay_on_the_loop(backend: st
     app = App(name="orders", settings=ON, hooks=[note])
 
     async def main(queue_manager: EmbeddedQueueManager) -> None:
-        async with app.running(Plain(queue_manager)):
+        async with app.running(Blocking(queue_manager)):
             await app.put("IN", b"one")
             async with app.consumer("IN") as consumer:
                 await consumer.receive()

@@ -25,6 +25,7 @@ from mqflow.runtime.connection.threaded_session import ThreadedSession
 from mqflow.testing.faults import Fault, Faults
 from mqflow.verbs import Connection, Exchange, GetOptions, Got, ObjectHandle
 from mqflow.world import THREADS
+from tests.doubles import Blocking
 
 pytestmark = pytest.mark.anyio
 
@@ -32,17 +33,6 @@ Opened = Callable[[], AbstractAsyncContextManager[tuple[Session, ObjectHandle]]]
 
 SYNCPOINT = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=100)
 FOR_EVER = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=-1)
-
-
-class Blocking:
-    """The embedded queue manager without its inline form: its calls block the thread of the caller."""
-
-    def __init__(self, behind: EmbeddedQueueManager) -> None:
-        self.behind = behind
-        self.name = behind.name
-
-    def connect(self, *, application_name: str = "", user: str = "") -> Connection:
-        return self.behind.connect(application_name=application_name, user=user)
 
 
 class TwoGets:

@@ -12,14 +12,7 @@ from mqflow.events import ConsumerFailed, Event, InDoubt, Settled
 from mqflow.mqi.reason_codes import Reason
 from mqflow.testing.kit import carry_out
 from mqflow.verbs import QueueManager
-
-
-class Plain:
-    """A queue manager with blocking calls, so that its sessions have threads."""
-
-    def __init__(self, inner: EmbeddedQueueManager) -> None:
-        self.name = inner.name
-        self.connect = inner.connect
+from tests.doubles import Blocking
 
 
 @pytest.mark.parametrize("on_a_thread", [False, True], ids=["inline", "on a thread"])
@@ -54,7 +47,7 @@ def test_a_cancellation_during_a_commit_is_reported_as_in_doubt(tmp_path: Path, 
 
     with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")) as own:
         carry_out(own.administration, ["DEFINE QLOCAL(IN) DEFPSIST(YES)"])
-        asyncio.run(main(Plain(own) if on_a_thread else own))
+        asyncio.run(main(Blocking(own) if on_a_thread else own))
 
     [doubt] = [event for event in events if isinstance(event, InDoubt)]
     assert Reason.CALL_INTERRUPTED == doubt.reason

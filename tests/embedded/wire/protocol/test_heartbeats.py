@@ -19,6 +19,7 @@ from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import WAIT_UNLIMITED, GetOptions
 from mqflow.world import THREADS
+from tests.doubles import SteppingClock
 
 SHORT_S = 0.2
 QUEUE = "ORDERS.IN"
@@ -74,23 +75,6 @@ def test_a_peer_that_falls_silent_within_a_frame_counts_as_dead(pair: tuple[Fram
         pair[0].receive()
 
 
-class _AClock:
-    """A clock that advances one second at each reading."""
-
-    def __init__(self) -> None:
-        self._now = 0.0
-
-    def wall(self) -> float:
-        return self.monotonic()
-
-    def monotonic(self) -> float:
-        self._now += 1.0
-        return self._now
-
-    def monotonic_epoch(self) -> bytes:
-        return bytes(16)
-
-
 @pytest.mark.parametrize(
     ("pieces", "given_up"),
     [
@@ -111,7 +95,7 @@ def test_a_frame_that_has_begun_goes_on(pieces: list[bytes], *, given_up: bool) 
         for piece in pieces:
             other.send(piece)
         other.send(b"\0\0\0\1.")
-        frames = Frames(one, silence_s=4.0, clock=_AClock())
+        frames = Frames(one, silence_s=4.0, clock=SteppingClock())
 
         if given_up:
             with pytest.raises(TrickleError):
