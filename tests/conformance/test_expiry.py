@@ -1,5 +1,7 @@
 """Messages with an expiry. Source: IBM q097490, "Message expiry"."""
 
+import pytest
+
 from mqflow.mqi.options import GetOption
 from mqflow.mqi.reason_codes import Reason
 from tests.conformance.programs import Program
@@ -8,41 +10,23 @@ from tests.conformance.under_test import UnderTest
 FIFO = 1
 
 
-def test_a_get_returns_the_remaining_expiry(queue_manager: UnderTest, queue: str, program: Program) -> None:
-    program.put(queue, b"1", expiry_tenths=100)
-    queue_manager.advance(2.5)
-
-    assert 75 == program.got(queue).descriptor.expiry_tenths
-
-
-def test_a_browse_returns_the_remaining_expiry(queue_manager: UnderTest, queue: str, program: Program) -> None:
-    program.put(queue, b"1", expiry_tenths=100)
-    queue_manager.advance(2.5)
-
-    assert 75 == program.got(queue, GetOption.BROWSE_FIRST).descriptor.expiry_tenths
-
-
-def test_an_unlimited_one_stays_unlimited(queue_manager: UnderTest, queue: str, program: Program) -> None:
-    program.put(queue, b"1")
-    queue_manager.advance(1_000_000)
-
-    assert -1 == program.got(queue).descriptor.expiry_tenths
-
-
-def test_the_remaining_expiry_is_never_zero(queue_manager: UnderTest, queue: str, program: Program) -> None:
-    program.put(queue, b"1", expiry_tenths=10)
-    queue_manager.advance(0.999)
-
-    assert 1 == program.got(queue).descriptor.expiry_tenths
-
-
-def test_a_clock_that_is_set_back_shows_no_more_time_left_than_its_sender_gave(
-    queue_manager: UnderTest, queue: str, program: Program
+@pytest.mark.parametrize(
+    ("sent", "seconds", "how", "left"),
+    [
+        pytest.param(100, 2.5, GetOption.NO_SYNCPOINT, 75, id="what is left"),
+        pytest.param(100, 2.5, GetOption.BROWSE_FIRST, 75, id="what is left, to a browse"),
+        pytest.param(-1, 1_000_000, GetOption.NO_SYNCPOINT, -1, id="unlimited"),
+        pytest.param(10, 0.999, GetOption.NO_SYNCPOINT, 1, id="never zero"),
+        pytest.param(10, -3600, GetOption.NO_SYNCPOINT, 10, id="no more than its sender gave, if the clock is set back"),
+    ],
+)
+def test_a_message_shows_its_remaining_expiry(
+    queue_manager: UnderTest, queue: str, program: Program, sent: int, seconds: float, how: GetOption, left: int
 ) -> None:
-    program.put(queue, b"1", expiry_tenths=10)
-    queue_manager.advance(-3600)
+    program.put(queue, b"1", expiry_tenths=sent)
+    queue_manager.advance(seconds)
 
-    assert 10 == program.got(queue).descriptor.expiry_tenths
+    assert left == program.got(queue, how).descriptor.expiry_tenths
 
 
 def test_an_expired_message_is_not_got(queue_manager: UnderTest, queue: str, program: Program) -> None:

@@ -17,6 +17,7 @@ from mqflow.embedded.storage.folder import ForeignFolderError, UnsafeFolderError
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import (
     BackoutCounted,
+    Change,
     MemoryStore,
     MessageAdded,
     MessageRemoved,
@@ -47,6 +48,8 @@ from tests.embedded.storage.stored_messages import (
     serials,
     write,
 )
+
+OTHER = added(3, queue=OTHER_QUEUE)
 
 
 def test_a_store_that_was_never_used_holds_nothing(tmp_path: Path) -> None:
@@ -154,52 +157,30 @@ def test_every_message_comes_back_as_it_was_put(
     assert put == list(reopened(folder).messages)
 
 
-def test_messages_come_back_in_order_of_arrival_however_they_were_committed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("calls", "left"),
+    [
+        pytest.param([added(5), added(2), added(9), added(1)], [1, 2, 5, 9], id="in order of arrival, however committed"),
+        pytest.param([added(1, 2), [MessageRemoved(1)]], [2], id="without a removed message"),
+        pytest.param([[*added(1, 2), *OTHER, QueueCleared(QUEUE)]], [3], id="CLEAR takes the messages of its queue only"),
+        pytest.param([[*added(1, 2), *OTHER, QueueDeleted(QUEUE)]], [3], id="DELETE takes the messages of its queue only"),
+        pytest.param([[*added(1, 2), *OTHER, QueueCleared(QUEUE, (1, 2))]], [3], id="CLEAR of known messages"),
+        pytest.param([[*added(1, 2), *OTHER, QueueDeleted(QUEUE, (1, 2))]], [3], id="DELETE of known messages"),
+        pytest.param([[*added(1), QueueCleared("TEMPORARY")]], [1], id="CLEAR of a queue that was never written"),
+        pytest.param([[*added(1), QueueDeleted("TEMPORARY")]], [1], id="DELETE of a queue that was never written"),
+        pytest.param([[*added(1), QueueCleared(QUEUE), *added(2)]], [2], id="with a message put after a CLEAR in one call"),
+    ],
+)
+@pytest.mark.parametrize("waits", [True, False], ids=["each call waits", "no call waits"])
+def test_the_messages_that_come_back(tmp_path: Path, calls: list[list[Change]], left: list[int], *, waits: bool) -> None:
     with defined(tmp_path) as store:
-        for serial in (5, 2, 9, 1):
-            write(store, added(serial))
-
-    assert [1, 2, 5, 9] == serials(reopened(tmp_path))
-
-
-@pytest.mark.parametrize("waits", [True, False], ids=["two groups", "one group"])
-def test_a_removed_message_does_not_come_back(tmp_path: Path, *, waits: bool) -> None:
-    with defined(tmp_path) as store:
-        for changes in (added(1, 2), [MessageRemoved(1)]):
+        for changes in calls:
             if waits:
-                write(store, changes)
+                assert write(store, changes) is None
             else:
                 store.write(changes, None)
 
-    assert [2] == serials(reopened(tmp_path))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [QueueCleared(QUEUE), QueueDeleted(QUEUE), QueueCleared(QUEUE, (1, 2)), QueueDeleted(QUEUE, (1, 2))],
-    ids=["CLEAR", "DELETE", "CLEAR known", "DELETE known"],
-)
-def test_clearing_or_deleting_a_queue_takes_its_messages_only(tmp_path: Path, change: QueueCleared | QueueDeleted) -> None:
-    with defined(tmp_path) as store:
-        write(store, [*added(1, 2), *added(3, queue=OTHER_QUEUE), change])
-
-    assert [3] == serials(reopened(tmp_path))
-
-
-@pytest.mark.parametrize("change", [QueueCleared("TEMPORARY"), QueueDeleted("TEMPORARY")], ids=["CLEAR", "DELETE"])
-def test_a_queue_that_was_never_written_has_nothing_to_take(tmp_path: Path, change: QueueCleared | QueueDeleted) -> None:
-    with defined(tmp_path) as store:
-        answer = write(store, [*added(1), change])
-
-    assert answer is None
-    assert [1] == serials(reopened(tmp_path))
-
-
-def test_a_message_put_after_a_clear_in_one_call_stays(tmp_path: Path) -> None:
-    with defined(tmp_path) as store:
-        write(store, [*added(1), QueueCleared(QUEUE), *added(2)])
-
-    assert [2] == serials(reopened(tmp_path))
+    assert left == serials(reopened(tmp_path))
 
 
 def test_a_queue_defined_again_starts_empty(tmp_path: Path) -> None:
