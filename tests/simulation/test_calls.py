@@ -17,10 +17,11 @@ from msgspec.structs import replace
 from mqflow.embedded.wire.client.connection import ServedConnection
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.options import PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect.reason_classes import Class, classify, leaves_in_doubt
-from mqflow.verbs import GetOptions, Got
+from mqflow.verbs import Got
+from tests.browsing import browsed
 from tests.embedded.disk_faults.disk import memory_folder
 from tests.embedded.network.calls_under_way import PERSISTENT, QUEUE, UNIT, USE, VERBS
 from tests.simulation.defects import DEFECTS
@@ -33,7 +34,6 @@ NOTICED_S: Final = 5.0
 CONNECT: Final = "MQCONNX"
 WAIT: Final = "MQGET that waits"
 EMPTY: Final = "EMPTY"
-BROWSE: Final = GetOptions(options=GetOption.BROWSE_NEXT)
 DEFINITIONS: Final = (f"DEFINE QLOCAL({QUEUE}) DEFPSIST(YES)", f"DEFINE QLOCAL({EMPTY}) DEFPSIST(YES)")
 
 
@@ -133,13 +133,7 @@ def _look(stage: Stage, queue: str = QUEUE) -> dict[bytes, int]:
     active = stage.active
     assert active is not None
     assert active.queue_manager is not None
-    connection = active.queue_manager.connect()
-    handle = connection.open(queue, OpenOption.BROWSE)
-    found: dict[bytes, int] = {}
-    while got := connection.get(handle, BROWSE):
-        found[got.descriptor.message_id] = got.descriptor.backout_count
-    connection.disconnect()
-    return found
+    return {got.descriptor.message_id: got.descriptor.backout_count for got in browsed(active.queue_manager, queue)}
 
 
 def _put(stage: Stage, queue: str, count: int) -> None:

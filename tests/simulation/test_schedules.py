@@ -21,6 +21,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions
+from tests.browsing import browsed
 from tests.embedded.disk_faults.disk import memory_folder
 from tests.embedded.network.calls_under_way import PERSISTENT
 from tests.simulation.stage import Stage
@@ -32,7 +33,6 @@ QUEUE: Final = "Q"
 USE: Final = OpenOption.INPUT_SHARED | OpenOption.OUTPUT
 TAKE: Final = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=10)
 AT_ONCE: Final = GetOptions(options=GetOption.SYNCPOINT)
-BROWSE: Final = GetOptions(options=GetOption.BROWSE_NEXT)
 
 Schedule = Mapping[int, int]
 """At the choice with this number, the thread that runs instead of the first."""
@@ -106,13 +106,7 @@ class Play(Struct):
         active = self.stage.active
         assert active is not None
         assert active.queue_manager is not None
-        connection = active.queue_manager.connect()
-        handle = connection.open(QUEUE, OpenOption.BROWSE)
-        found: dict[bytes, int] = {}
-        while got := connection.get(handle, BROWSE):
-            found[got.body] = got.descriptor.backout_count
-        connection.disconnect()
-        return found
+        return {got.body: got.descriptor.backout_count for got in browsed(active.queue_manager, QUEUE)}
 
     def empty(self) -> None:
         """Make sure that the queue is empty, and no program is connected."""

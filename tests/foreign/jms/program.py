@@ -15,11 +15,7 @@ from typing import IO, Protocol
 import pytest
 from msgspec import Struct
 
-from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.mqi.options import GetOption, OpenOption
-from mqflow.verbs import GetOptions, Got
-
-__all__ = ("CACHE", "MQSC", "ClassPaths", "Program", "Scenario", "changed", "class_paths", "messages", "note")
+__all__ = ("CACHE", "MQSC", "ClassPaths", "Program", "Scenario", "changed", "class_paths", "note")
 
 HERE = Path(__file__).parent / "java"
 CACHE = Path(__file__).parents[3] / ".cache" / "jms"
@@ -39,7 +35,6 @@ DEFINE TOPIC(DURONLY) TOPICSTR('durable/only') PMSGDLV(ALLDUR)
 ALTER QMODEL(SYSTEM.DURABLE.MODEL.QUEUE) BOTHRESH(2) BOQNAME(BOQ)
 ALTER QMGR DEADQ(DLQ)
 """
-_BROWSE = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT | GetOption.PROPERTIES_FORCE_MQRFH2)
 #: Less than the time limit of a test, also on a busy machine.
 _SCENARIO_S = 240.0
 #: The classes for Jakarta Messaging differ in these names only, so the same scenarios use them.
@@ -175,11 +170,3 @@ class Program:
     def _output(self) -> IO[str]:
         assert self._process.stdout is not None
         return self._process.stdout
-
-
-def messages(queue_manager: EmbeddedQueueManager, queue: str) -> list[Got]:
-    """Return the messages of a queue, which stay there."""
-    connection = queue_manager.connect()
-    found = connection.get_many(connection.open(queue, OpenOption.BROWSE), _BROWSE, 100)
-    connection.disconnect()
-    return found

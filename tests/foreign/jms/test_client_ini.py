@@ -19,9 +19,10 @@ from mqflow.policy.channels.client_ini import parse_client_configuration
 from mqflow.policy.reconnect.delays import delay_s
 from mqflow.policy.reconnect.mode import ReconnectMode
 from mqflow.verbs import Connection
+from tests.browsing import browsed
 from tests.foreign.jms.closing import closing_sockets
 from tests.foreign.jms.conftest import Serve
-from tests.foreign.jms.program import Program, class_paths, messages
+from tests.foreign.jms.program import Program, class_paths
 from tests.foreign.jms.test_reconnection import channel_table
 from tests.long import of_the_day, usually
 
@@ -72,7 +73,7 @@ def other() -> Iterator[EmbeddedQueueManager]:
 
 
 def reached(*managers: EmbeddedQueueManager) -> str:
-    return "".join(manager.name for manager in managers if messages(manager, "Q1"))
+    return "".join(manager.name for manager in managers if browsed(manager, "Q1"))
 
 
 @pytest.mark.parametrize(("mode", "default"), of_the_day(MODES, 1, name="DefRecon"))

@@ -7,7 +7,8 @@ from mqflow.cli.processes.delay_processors import DelayProcessors
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.headers import delay, rfh2
 from mqflow.mqi.headers.delay import DELAY_HEADER_BYTES
-from tests.foreign.jms.program import Scenario, messages
+from tests.browsing import browsed
+from tests.foreign.jms.program import Scenario
 
 pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches, compiles and starts the program
 
@@ -17,7 +18,7 @@ def test_a_delayed_message_of_ibms_classes_is_staged_with_its_identifier_as_corr
 ) -> None:
     identifier, difference_ms, _ = jms("delay")
 
-    [staged] = messages(queue_manager, queue_manager.staging_queue)
+    [staged] = browsed(queue_manager, queue_manager.staging_queue)
     header = delay.parse(staged.body)
     assert (f"ID:{staged.descriptor.correlation_id.hex()}", "60000") == (identifier, difference_ms)
     assert (60_000, "Q1", "MQHRF2", 6_000) == (header.delay_ms, header.target, header.format, header.expiry_tenths)
@@ -25,7 +26,7 @@ def test_a_delayed_message_of_ibms_classes_is_staged_with_its_identifier_as_corr
     jms_header, end = rfh2.parse(staged.body[DELAY_HEADER_BYTES:], encoding=header.encoding, ccsid=header.ccsid)
     assert b"later" == staged.body[DELAY_HEADER_BYTES + end :]
     assert {"Dly": "60000"}.items() <= rfh2.properties(jms_header, "mqext").items()
-    assert [] == messages(queue_manager, "Q1")
+    assert [] == browsed(queue_manager, "Q1")
 
 
 @pytest.mark.anyio

@@ -21,9 +21,10 @@ from mqflow.mqi.headers.rfh2 import RFH2
 from mqflow.mqi.options import Feedback, MessageType, PutOption, Report
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE
 from mqflow.testing.kit import QueueManagerKit
+from tests.browsing import browsed
 from tests.foreign.jms.conftest import Serve
 from tests.foreign.jms.fields import different
-from tests.foreign.jms.program import MQSC, Program, Scenario, messages
+from tests.foreign.jms.program import MQSC, Program, Scenario
 
 pytestmark = [
     pytest.mark.xdist_group("jms"),  # one worker fetches, compiles and starts the program
@@ -65,7 +66,7 @@ def jms(java: Program, theirs: QueueManagerKit, serve: Serve) -> Scenario:
 
 
 def differences(theirs: QueueManagerKit, mq: QueueManagerKit, queue: str) -> list[set[str]]:
-    pairs = zip(messages(theirs.queue_manager, queue), messages(mq.queue_manager, queue), strict=True)
+    pairs = zip(browsed(theirs.queue_manager, queue), browsed(mq.queue_manager, queue), strict=True)
     return [different(one, other) for one, other in pairs]
 
 
@@ -76,8 +77,8 @@ async def test_a_text_and_bytes_have_the_same_fields(jms: Scenario, theirs: Queu
         for payload in ("gr\u00fc\u00dfe", b"\0\1\xff"):
             await app.put("Q1", payload, properties=PROPERTIES)
 
-    every_type = messages(theirs.queue_manager, "Q1")
-    text, octets = messages(mq.queue_manager, "Q1")
+    every_type = browsed(theirs.queue_manager, "Q1")
+    text, octets = browsed(mq.queue_manager, "Q1")
     of_every_type = CONTEXT | PRIORITY | NUMBERS | FOLDERS
     assert [of_every_type, of_every_type | OF_BYTES] == [different(every_type[0], text), different(every_type[1], octets)]
     as_text = NEW_ID | FOLDERS | {"body"}  # a map and a stream are XML, so the format of the body is that of a text
@@ -104,7 +105,7 @@ async def test_a_message_that_a_program_hands_on(jms: Scenario, theirs: QueueMan
 
 def copy(source: EmbeddedQueueManager, target: EmbeddedQueueManager) -> None:
     connection = target.connect()
-    for each in messages(source, "Q1"):
+    for each in browsed(source, "Q1"):
         connection.put1("Q1", each.descriptor, each.body, PutOption.NO_SYNCPOINT | PutOption.SET_ALL_CONTEXT)
     connection.disconnect()
 
@@ -133,10 +134,10 @@ async def test_the_reports_about_a_message(
     assert ([] if taken else [CONTEXT | NO_HEADER]) == differences(theirs, mq, "Q1")
     mq.clock.advance(61)
     for each in (theirs, mq):
-        assert [] == messages(each.queue_manager, "Q1")  # a get discards a message that has expired
+        assert [] == browsed(each.queue_manager, "Q1")  # a get discards a message that has expired
 
     assert 2 * [{"MQMD.user_identifier"} | NO_HEADER] == differences(theirs, mq, "REPLY")
-    assert [Feedback.COA, last] == [got.descriptor.feedback for got in messages(mq.queue_manager, "REPLY")]
+    assert [Feedback.COA, last] == [got.descriptor.feedback for got in browsed(mq.queue_manager, "REPLY")]
 
 
 async def test_a_delayed_message_while_it_waits_and_when_it_arrives(
@@ -146,7 +147,7 @@ async def test_a_delayed_message_while_it_waits_and_when_it_arrives(
     jms("delay")
     async with mq.run(app := App(name="shop")):
         await app.put("Q1", "later", delay=60, expiry=600, correlation_id=b"order 7".ljust(24, b"\0"))
-        [[one], [other]] = [messages(each.queue_manager, EMBEDDED_STAGING_QUEUE) for each in (theirs, mq)]
+        [[one], [other]] = [browsed(each.queue_manager, EMBEDDED_STAGING_QUEUE) for each in (theirs, mq)]
         async with theirs.run(App(name="idle")):
             await anyio.sleep(61)  # of virtual time
 

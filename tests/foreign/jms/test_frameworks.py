@@ -6,7 +6,8 @@ Each copies its messages to OUT in a transaction, and fails after the copy of a 
 import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from tests.foreign.jms.program import Scenario, messages
+from tests.browsing import browsed
+from tests.foreign.jms.program import Scenario
 
 pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches, compiles and starts the program
 
@@ -15,7 +16,7 @@ FRAMEWORKS = pytest.mark.parametrize("framework", ["spring", "camel"])
 
 def bodies(queue_manager: EmbeddedQueueManager, queue: str) -> list[str]:
     """Return the texts at the end of the committed messages on a queue."""
-    return [got.body.rpartition(b">")[2].strip().decode() for got in messages(queue_manager, queue)]
+    return [got.body.rpartition(b">")[2].strip().decode() for got in browsed(queue_manager, queue)]
 
 
 def depth(queue_manager: EmbeddedQueueManager, queue: str) -> int:

@@ -24,9 +24,10 @@ from mqflow.mqi.options import MessageFlag, MessageType, OpenOption, PutOption, 
 from mqflow.policy.poison.disposition import Behaviour
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import Got
+from tests.browsing import browsed
 from tests.foreign.dissecting import Conversations
 from tests.foreign.jms.fields import different
-from tests.foreign.jms.program import Scenario, messages
+from tests.foreign.jms.program import Scenario
 from tests.long import of_the_day
 
 pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches, compiles and starts the program
@@ -169,7 +170,7 @@ class Left(Struct, frozen=True):
 
 
 def left(queue_manager: EmbeddedQueueManager) -> list[Left]:
-    return [Left(queue, got) for queue in QUEUES for got in messages(queue_manager, queue)]
+    return [Left(queue, got) for queue in QUEUES for got in browsed(queue_manager, queue)]
 
 
 def lines(found: list[Left]) -> tuple[str, ...]:

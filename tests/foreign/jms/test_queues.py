@@ -14,7 +14,8 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers import rfh2
 from mqflow.mqi.options import PutOption
 from mqflow.testing.kit import QueueManagerKit
-from tests.foreign.jms.program import MQSC, Scenario, messages
+from tests.browsing import browsed
+from tests.foreign.jms.program import MQSC, Scenario
 
 pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches, compiles and starts the program
 
@@ -133,7 +134,7 @@ def test_puts_that_the_client_does_not_wait_for_are_committed_together_or_not_at
 ) -> None:
     assert ["in order 300, identifiers 300", "commit 2003", "end"] == jms("async")
 
-    assert [] == messages(queue_manager, "ONE")
+    assert [] == browsed(queue_manager, "ONE")
 
 
 def test_a_consumer_that_reads_ahead_has_more_messages_than_the_program_and_loses_them_at_its_end(
@@ -142,11 +143,11 @@ def test_a_consumer_that_reads_ahead_has_more_messages_than_the_program_and_lose
     """The messages are not persistent. The program receives 40 of 60. The client decides when it asks for the last ones."""
     left: list[int] = []
 
-    said = jms("read-ahead", stop=lambda: left.append(len(messages(queue_manager, "Q1"))))
+    said = jms("read-ahead", stop=lambda: left.append(len(browsed(queue_manager, "Q1"))))
 
     assert ["in order 40", "stop", "end"] == said
     assert left[0] < 20, "the client has messages that the program has not received"
-    rest = messages(queue_manager, "Q1")
+    rest = browsed(queue_manager, "Q1")
     assert len(rest) <= left[0], "the messages of the client do not come back"
     assert all(got.body.endswith(str(number).encode()) for number, got in enumerate(rest, 61 - len(rest)))
 
@@ -185,7 +186,7 @@ def test_ibms_classes_put_a_header_before_a_poison_message_that_has_none(
 
     jms("poison")
 
-    [moved] = messages(queue_manager, "BOQ")
+    [moved] = browsed(queue_manager, "BOQ")
     header, end = rfh2.parse(moved.body, encoding=moved.descriptor.encoding, ccsid=moved.descriptor.ccsid)
     assert ("MQHRF2", "MQSTR", b"bad") == (moved.descriptor.format, header.format, moved.body[end:])
     assert {"Msd": "jms_text"} == rfh2.properties(header, "mcd")
@@ -200,7 +201,7 @@ async def test_ibms_classes_and_mqflow_move_a_poison_jms_message_with_the_same_p
     jms: Scenario, queue_manager: EmbeddedQueueManager, mq: QueueManagerKit
 ) -> None:
     jms("bad")
-    [sent] = messages(queue_manager, "POISON")
+    [sent] = browsed(queue_manager, "POISON")
     mq.mqsc(MQSC)
     connection = mq.queue_manager.connect()
     connection.put1("POISON", sent.descriptor, sent.body, PutOption.NO_SYNCPOINT)
@@ -209,7 +210,7 @@ async def test_ibms_classes_and_mqflow_move_a_poison_jms_message_with_the_same_p
     jms("poison")
     async with mq.run(moved_by_mqflow("POISON")):
         await anyio.sleep(30)  # of virtual time
-        [ours] = messages(mq.queue_manager, "BOQ")
+        [ours] = browsed(mq.queue_manager, "BOQ")
 
-    [theirs] = messages(queue_manager, "BOQ")
+    [theirs] = browsed(queue_manager, "BOQ")
     assert sent.body == theirs.body == ours.body

@@ -10,8 +10,9 @@ from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.errors import error_for
 from mqflow.policy.reconnect.reason_classes import CLASSES, Class
+from tests.browsing import browsed
 from tests.foreign.jms.conftest import Serve
-from tests.foreign.jms.program import Program, messages
+from tests.foreign.jms.program import Program
 from tests.long import of_the_day
 
 pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches, compiles and starts the program
@@ -75,7 +76,7 @@ def test_these_reasons_of_a_put_start_a_reconnection_that_loses_the_message(
 
     expected = [answer if reason in RECONNECT else str(reason) for reason in OF_THE_DAY]
     assert [*(line for each in expected for line in ("stop", each)), "end"] == said
-    assert [] == messages(queue_manager, "Q1")
+    assert [] == browsed(queue_manager, "Q1")
     again = [count - CONNECTIONS for count in refusing.connections[1:-1]]  # each count has the next program's connections
     assert [CONNECTIONS * (reason in RECONNECT) for reason in OF_THE_DAY[:-1]] == again
 

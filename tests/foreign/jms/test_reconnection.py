@@ -16,9 +16,10 @@ from mqflow.embedded.wire.protocol.end_manner import End, Manner, reason_of
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import PutOption
 from mqflow.policy.channels.table import DEFAULT_PORT
+from tests.browsing import browsed
 from tests.foreign.jms.closing import closing_sockets
 from tests.foreign.jms.conftest import Serve
-from tests.foreign.jms.program import Program, messages
+from tests.foreign.jms.program import Program
 from tests.long import usually
 
 pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches, compiles and starts the program
@@ -76,7 +77,7 @@ def test_a_program_goes_on_after_its_queue_manager_has_moved(
 
     assert said[1] in {"commit 2549", "commit 2003"}
     assert ["stop", said[1], "received committed", "left null", "end"] == said
-    assert [] == messages(queue_manager, "Q1")
+    assert [] == browsed(queue_manager, "Q1")
 
 
 def test_with_reconnection_disabled_the_program_gets_exceptions(
@@ -124,7 +125,7 @@ def test_the_option_says_which_queue_manager_a_program_reaches_after_an_outage(
             first.close()
 
         assert ["stop", answer, "end"] == java.run(port, "app", "secret", f"modes:{mode}:*QM1:{where}", move)
-        assert reached == "".join(name for name, manager in named.items() if messages(manager, "Q1"))
+        assert reached == "".join(name for name, manager in named.items() if browsed(manager, "Q1"))
 
 
 @pytest.fixture
@@ -170,7 +171,7 @@ def test_a_call_while_its_queue_manager_quiesces_goes_on_elsewhere(
         queue_manager.quiesce()
 
     assert ["stop", "sent", "end"] == java.run(port, "app", "secret", f"modes:ANY:*QM1:{where}", move)
-    assert 2 == len(messages(other, "Q1"))
+    assert 2 == len(browsed(other, "Q1"))
 
 
 def test_a_program_that_was_never_connected_gets_an_exception_at_once(java: Program, tmp_path: Path) -> None:

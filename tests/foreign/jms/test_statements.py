@@ -8,7 +8,8 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers import dead_letter
 from mqflow.mqi.options import PutOption
 from mqflow.mqi.reason_codes import Reason
-from tests.foreign.jms.program import Scenario, messages
+from tests.browsing import browsed
+from tests.foreign.jms.program import Scenario
 
 pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches, compiles and starts the program
 
@@ -44,8 +45,8 @@ def test_a_message_with_a_broken_header_is_moved_at_its_first_delivery(
     put(queue_manager, "DEAD", body)
 
     assert (["none", "end"], ["none", "end"]) == (jms("broken:POISON"), jms("broken:DEAD"))
-    assert ([], []) == (messages(queue_manager, "POISON"), messages(queue_manager, "DEAD"))
-    [moved], [dead] = messages(queue_manager, "BOQ"), messages(queue_manager, "DLQ")
+    assert ([], []) == (browsed(queue_manager, "POISON"), browsed(queue_manager, "DEAD"))
+    [moved], [dead] = browsed(queue_manager, "BOQ"), browsed(queue_manager, "DLQ")
     header = dead_letter.parse(dead.body, encoding=dead.descriptor.encoding, ccsid=dead.descriptor.ccsid)
     assert (body, Reason.BACKOUT_THRESHOLD_REACHED, "DEAD") == (moved.body, header.reason, header.destination_queue)
     assert dead.body.endswith(body)
@@ -57,7 +58,7 @@ def test_a_connection_consumer_leaves_a_message_with_a_broken_header(
     put(queue_manager, "POISON", b"xxxx")
 
     assert ["end"] == jms("poison-asf:POISON:1")
-    [kept] = messages(queue_manager, "POISON")
+    [kept] = browsed(queue_manager, "POISON")
     assert 1 == kept.descriptor.backout_count
 
 
@@ -66,7 +67,7 @@ def test_a_header_of_other_bytes_is_an_error_in_the_program(jms: Scenario, queue
     put(queue_manager, "POISON", b"not a header")
 
     assert "failed java.lang.ArrayIndexOutOfBoundsException" == jms("broken:POISON")[0].partition(":")[0]
-    assert 1 == len(messages(queue_manager, "POISON"))
+    assert 1 == len(browsed(queue_manager, "POISON"))
 
 
 def test_the_classes_read_what_they_can_of_a_strange_folder(jms: Scenario, queue_manager: EmbeddedQueueManager) -> None:
@@ -76,13 +77,13 @@ def test_the_classes_read_what_they_can_of_a_strange_folder(jms: Scenario, queue
 
     delivered = [line for count in (1, 2) for line in ("received JMSTextMessage", f"text abc deliveries={count}")]
     assert [*delivered, "none", "end"] == jms("broken:POISON")
-    assert 1 == len(messages(queue_manager, "BOQ"))
+    assert 1 == len(browsed(queue_manager, "BOQ"))
 
 
 def test_a_program_takes_its_message_back_from_the_staging_queue(jms: Scenario, queue_manager: EmbeddedQueueManager) -> None:
     assert ["taken back true", "end"] == jms("take-back")
 
-    assert 1 == len(messages(queue_manager, queue_manager.staging_queue))
+    assert 1 == len(browsed(queue_manager, queue_manager.staging_queue))
 
 
 def test_a_delayed_message_needs_authority_for_its_target(jms: Scenario, queue_manager: EmbeddedQueueManager) -> None:

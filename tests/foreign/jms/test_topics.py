@@ -5,7 +5,8 @@ import pytest
 from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.headers import rfh2
-from tests.foreign.jms.program import Scenario, messages
+from tests.browsing import browsed
+from tests.foreign.jms.program import Scenario
 
 pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches, compiles and starts the program
 
@@ -50,7 +51,7 @@ def test_a_poison_publication_leaves_the_managed_queue_for_the_backout_queue_of_
 ) -> None:
     assert ["delivery 1", "delivery 2", "end"] == jms("topic-poison")
 
-    [moved] = messages(queue_manager, "BOQ")
+    [moved] = browsed(queue_manager, "BOQ")
     header, _ = rfh2.parse(moved.body, encoding=moved.descriptor.encoding, ccsid=moved.descriptor.ccsid)
     assert {"Dst": "topic://prices/fish"}.items() <= rfh2.properties(header, "jms").items()
 
@@ -63,7 +64,7 @@ def test_the_topic_names_the_model_of_the_managed_queue(jms: Scenario, queue_man
 
     assert ["delivery 1", "end"] == jms("topic-poison")
 
-    assert 1 == len(messages(queue_manager, "OUT"))
+    assert 1 == len(browsed(queue_manager, "OUT"))
 
 
 def test_a_consumer_without_local_messages_does_not_get_those_of_its_own_connection(jms: Scenario) -> None:

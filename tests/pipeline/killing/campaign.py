@@ -32,10 +32,11 @@ from mqflow.journal import Journal, Kind, TornSegmentError, read_table
 from mqflow.landing.recovery import STATE_QUEUE
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.pipeline.dead_letters.redrive import STATE_QUEUE as REDRIVE_STATE_QUEUE
 from mqflow.pipeline.sinks.queue import MARKER_QUEUE
 from mqflow.verbs import GetOptions
+from tests.browsing import browsed
 from tests.embedded.disk_faults.disk import memory_folder
 from tests.leaving import end_by_exception
 from tests.pipeline.dead_letters import redrive_process as redriving
@@ -358,13 +359,7 @@ class Killing:
         connection.disconnect()
 
     def _on(self, queue: str) -> list[int]:
-        connection = self._owner.connect()
-        handle = connection.open(queue, OpenOption.BROWSE)
-        found: list[int] = []
-        while (got := connection.get(handle, GetOptions(options=GetOption.BROWSE_NEXT))) is not None:
-            found.append(int(got.body))
-        connection.disconnect()
-        return found
+        return [int(got.body) for got in browsed(self._owner, queue)]
 
 
 _JOURNALS = {"lander": "journal", "unmarked": "unmarked"}

@@ -1,7 +1,6 @@
 """The marker of a sink: after any kill, a replay puts every row once, and a wrong replay fails and puts nothing."""
 
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -13,12 +12,11 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.pipeline import SinkError
 from mqflow.pipeline.sinks import exactly_once
 from mqflow.pipeline.sinks.exactly_once import Batch, Message, prepare, put_batch, put_plainly, rows_per_unit
-from mqflow.verbs import GetOptions
+from tests.browsing import browsed
 
 MARKERS, TARGET = "MARKERS", "TARGET"
 FIRST = Batch(sink="S", query="q", number=0, partition=0, partitions=2)
@@ -43,12 +41,7 @@ def made() -> EmbeddedQueueManager:
 
 
 def on_queue(queue_manager: EmbeddedQueueManager, name: str = TARGET) -> list[int]:
-    connection = queue_manager.connect()
-    handle = connection.open(name, OpenOption.BROWSE)
-    found = []
-    while (got := connection.get(handle, GetOptions(options=GetOption.BROWSE_NEXT))) is not None:
-        found.append(int(got.body) if name == TARGET else 0)
-    return found
+    return [int(got.body) if name == TARGET else 0 for got in browsed(queue_manager, name)]
 
 
 class Killed(BaseException):
@@ -78,6 +71,27 @@ class Frail:
         return call
 
 
+def kill(
+    queue_manager: EmbeddedQueueManager,
+    verb: str,
+    at: int,
+    batch: Batch = FIRST,
+    unit: list[Message] | None = None,
+    *,
+    after: bool,
+    unit_rows: int = 2,
+) -> bool:
+    """Put the batch on a connection whose process is killed at the verb. Return whether it was killed."""
+    victim = queue_manager.connect()
+    frail: Any = Frail(victim, verb, at, after=after, error=Killed())
+    try:
+        put_batch(frail, MARKERS, batch, rows(*range(5)) if unit is None else unit, unit_rows=unit_rows)
+    except Killed:
+        victim.backout()
+        return True
+    return False
+
+
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize(
     ("verb", "at"), [("put", 1), ("put", 3), ("put", 4), ("put", 6), ("commit", 1), ("commit", 2), ("commit", 3)]
@@ -88,11 +102,7 @@ def test_a_kill_at_any_verb_and_a_replay_put_every_row_once(
     at: int,
     after: bool,  # noqa: FBT001 - a table
 ) -> None:
-    victim = queue_manager.connect()
-    frail: Any = Frail(victim, verb, at, after=after, error=Killed())
-    with pytest.raises(Killed):
-        put_batch(frail, MARKERS, FIRST, rows(*range(5)), unit_rows=2)
-    victim.backout()
+    assert kill(queue_manager, verb, at, after=after)
 
     put_batch(queue_manager.connect(), MARKERS, FIRST, rows(*range(5)), unit_rows=2)
 
@@ -158,11 +168,7 @@ def test_after_a_half_put_batch_only_its_replay_is_put(
     queue_manager: EmbeddedQueueManager, batch: int, others: tuple[int, ...], said: str
 ) -> None:
     """Otherwise the rest of the batch would be lost."""
-    victim = queue_manager.connect()
-    frail: Any = Frail(victim, "commit", 1, after=True, error=Killed())
-    with pytest.raises(Killed):
-        put_batch(frail, MARKERS, FIRST, rows(0, 1, 2), unit_rows=2)
-    victim.backout()
+    assert kill(queue_manager, "commit", 1, unit=rows(0, 1, 2), after=True)
 
     with pytest.raises(SinkError, match=said):
         put_batch(queue_manager.connect(), MARKERS, replace(FIRST, number=batch), rows(*others), unit_rows=2)
@@ -251,11 +257,7 @@ def test_a_task_that_another_attempt_overtakes_between_two_units_of_work_puts_no
         def commit(self) -> None:
             self._connection.commit()
             self.commit = self._connection.commit  # type: ignore[method-assign]  # only once
-            other = queue_manager.connect()
-            frail: Any = Frail(other, "commit", units, after=True, error=Killed())
-            with suppress(Killed):
-                put_batch(frail, MARKERS, FIRST, rows(*range(5)), unit_rows=2)
-            other.backout()
+            kill(queue_manager, "commit", units, after=True)
 
     overtaken: Any = Overtaken(queue_manager.connect(), "", 0, after=False, error=Killed())
 
@@ -306,13 +308,7 @@ def test_whatever_dies_whenever_rows_are_on_the_queue_once(
             unit = rows(*range(first, first + size))
             while kills:
                 verb, at, after = kills.pop()
-                victim = queue_manager.connect()
-                frail: Any = Frail(victim, verb, at, after=after, error=Killed())
-                try:
-                    put_batch(frail, MARKERS, batch, unit, unit_rows=unit_rows)
-                except Killed:
-                    victim.backout()
-                else:
+                if not kill(queue_manager, verb, at, batch, unit, after=after, unit_rows=unit_rows):
                     break
             put_batch(queue_manager.connect(), MARKERS, batch, unit, unit_rows=unit_rows)
             first += size

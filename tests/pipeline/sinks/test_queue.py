@@ -14,12 +14,12 @@ from mqflow.embedded.wire.server.listener import serve
 from mqflow.journal import Kind
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.pipeline import OptionError, SinkError
 from mqflow.pipeline.sinks.queue import MARKER_QUEUE, keyed
 from mqflow.pipeline.sinks.row_messages import check_columns, in_order, messages
 from mqflow.testing.journals import generate_journal
-from mqflow.verbs import GetOptions, Got
+from mqflow.verbs import Got
+from tests.browsing import browsed
 from tests.embedded.disk_faults.disk import memory_folder
 
 TARGET = "TARGET"
@@ -33,12 +33,7 @@ class Served:
         self.url = f"embedded+unix:{socket}?qmgr=QM1"
 
     def messages(self, name: str = TARGET) -> list[Got]:
-        connection = self.owner.connect()
-        handle = connection.open(name, OpenOption.BROWSE)
-        found = []
-        while (got := connection.get(handle, GetOptions(options=GetOption.BROWSE_NEXT))) is not None:
-            found.append(got)
-        return found
+        return browsed(self.owner, name)
 
 
 @pytest.fixture

@@ -20,12 +20,12 @@ from mqflow.embedded.wire.server.listener import serve
 from mqflow.landing.recovery import STATE_QUEUE
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.options import PutOption
 from mqflow.pipeline import SinkError
 from mqflow.pipeline.sinks.queue import MARKER_QUEUE, QueueSink
 from mqflow.pipeline.sources.queue import QueueSource
 from mqflow.standin import install
-from mqflow.verbs import GetOptions
+from tests.browsing import browsed
 from tests.client_packages import PACKAGES, import_here
 from tests.embedded.disk_faults.disk import memory_folder
 from tests.landing.journals import bodies
@@ -48,13 +48,7 @@ class Place:
         connection.disconnect()
 
     def bodies(self, name: str = QUEUE) -> list[int]:
-        connection = self.owner.connect()
-        handle = connection.open(name, OpenOption.BROWSE)
-        found = []
-        while (got := connection.get(handle, GetOptions(options=GetOption.BROWSE_NEXT))) is not None:
-            found.append(int(got.body))
-        connection.disconnect()
-        return found
+        return [int(got.body) for got in browsed(self.owner, name)]
 
 
 @pytest.fixture(params=["served", *PACKAGES])

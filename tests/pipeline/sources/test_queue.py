@@ -27,6 +27,7 @@ from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOut
 from mqflow.testing.faults import Fault, Faults, Moment
 from mqflow.verbs import GetOptions
 from mqflow.world import SYSTEM_CLOCK
+from tests.browsing import browsed
 from tests.embedded.disk_faults.disk import memory_folder
 from tests.object_store import new_bucket
 
@@ -61,12 +62,7 @@ def put(owner: EmbeddedQueueManager, *numbers: int, persistence: Persistence = P
 
 def on_queue(owner: EmbeddedQueueManager) -> list[tuple[int, int]]:
     """Return body and BackoutCount of each message."""
-    connection = owner.connect()
-    handle = connection.open(QUEUE, OpenOption.BROWSE)
-    found = []
-    while (got := connection.get(handle, GetOptions(options=GetOption.BROWSE_NEXT))) is not None:
-        found.append((int(got.body), got.descriptor.backout_count))
-    return found
+    return [(int(got.body), got.descriptor.backout_count) for got in browsed(owner, QUEUE)]
 
 
 def in_manifest(lane: Lane, number: int) -> list[int]:
