@@ -6,13 +6,23 @@ from shutil import copytree
 from mqflow.journal import Journal, Lane, Segment
 from mqflow.testing.journals import add_segment, generate_journal, invented
 
-__all__ = ("exchange", "path_of")
+__all__ = ("every_row", "exchange", "path_of")
 
 
 def path_of(found: Journal | Lane | Segment) -> Path:
     """Return the path of the folder or the file."""
     assert found.folder.path is not None, "it is in an object store"
     return found.folder.path / found.name if isinstance(found, Segment) else found.folder.path
+
+
+def every_row(journal: Path) -> list[tuple[str, int, int]]:
+    """Return the lane, the segment and the place of each row, in order."""
+    return [
+        (lane.name, segment.number, ordinal)
+        for lane in Journal.open(journal).lanes()
+        for segment in lane.all_segments()
+        for ordinal in range(segment.rows)
+    ]
 
 
 def exchange(segment: Segment, damage: str, scratch: Path) -> None:

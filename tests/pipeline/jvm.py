@@ -18,7 +18,7 @@ from typing import Any
 from mqflow.journal import Kind
 from mqflow.testing.journals import generate_journal
 
-__all__ = ("SETTINGS", "options")
+__all__ = ("SETTINGS", "interpreted", "options")
 
 _CACHE = Path(__file__).parents[2] / ".cache" / "classes"
 SETTINGS = {
@@ -37,6 +37,17 @@ def options() -> str:
     """Return the options of a JVM that runs for a short time."""
     archive = _archive()
     return f"{_QUICK} {_QUIET} -XX:SharedArchiveFile={archive}" if archive.exists() else _QUICK
+
+
+def interpreted() -> dict[str, str]:
+    """Return the settings of a session with few rows and a short life: to compile its plans does not pay."""
+    return SETTINGS | {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.driver.extraJavaOptions": options(),
+    }
 
 
 def main() -> None:

@@ -179,14 +179,7 @@ class Streaming:
     def _started(self, *options: str, aim: Aim | None = None) -> Iterator[subprocess.Popen[bytes]]:
         module = "tests.pipeline.killing.careless_stream" if self._control else "mqflow.cli"
         where = ["--journal", str(self.base / "journal"), "--tables", str(self.base / "tables"), "--master", "local[2]"]
-        settings = jvm.SETTINGS | {
-            "spark.sql.shuffle.partitions": "2",
-            "spark.sql.adaptive.enabled": "false",
-            "spark.sql.codegen.wholeStage": "false",
-            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-            "spark.driver.extraJavaOptions": jvm.options(),
-            "spark.local.dir": str(self.base / "local"),
-        }
+        settings = jvm.interpreted() | {"spark.local.dir": str(self.base / "local")}
         confs = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
         command = [sys.executable, "-m", module, "spark", "stream", *where, "--json", *options, *confs]
         paths = os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))

@@ -189,17 +189,7 @@ def main(where: str, url: str, how: str, *designs: str) -> None:
     spark = spark_session(
         "victim",
         master="local[4,4]",  # two tasks of the sink can wait at their gate, and the others continue
-        config=jvm.SETTINGS
-        | {
-            "spark.sql.shuffle.partitions": "2",
-            "spark.sql.adaptive.enabled": "false",
-            # Few rows and short lives: compiling does not pay.
-            "spark.sql.codegen.wholeStage": "false",
-            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-            "spark.driver.extraJavaOptions": jvm.options(),
-            "spark.local.dir": str(base / "local"),
-            "spark.sql.streaming.metricsEnabled": "false",
-        },
+        config=jvm.interpreted() | {"spark.local.dir": str(base / "local"), "spark.sql.streaming.metricsEnabled": "false"},
     )
     spark.sparkContext.setLogLevel("OFF")
     for source in mortal_sources.SOURCES:

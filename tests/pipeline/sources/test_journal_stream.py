@@ -16,6 +16,7 @@ from mqflow.journal import ConsumerError, Consumers, Journal, Kind, LaneError, M
 from mqflow.pipeline.sources.journal import JournalSource
 from mqflow.pipeline.sources.offsets import ForeignOffsetError
 from mqflow.testing.journals import generate_journal, invented
+from tests.journal.files import every_row
 from tests.journal.old_segments import add_old_segment
 
 #: Spark parses a schema in its JVM, even if the test needs no query.
@@ -52,26 +53,17 @@ def rows(spark: SparkSession, table: Path) -> list[tuple[str, int, int]]:
     return sorted((row.lane, row.segment, row.ordinal) for row in found)
 
 
-def everything(journal: Path) -> list[tuple[str, int, int]]:
-    return [
-        (lane.name, segment.number, ordinal)
-        for lane in Journal.open(journal).lanes()
-        for segment in lane.all_segments()
-        for ordinal in range(segment.rows)
-    ]
-
-
 def test_a_stream_takes_everything_once_within_its_limit_and_goes_on_where_it_was(
     spark: SparkSession, journal: Path, tmp_path: Path
 ) -> None:
     first = run(spark, journal, tmp_path / "table", maxRowsPerTrigger="40")
-    assert everything(journal) == rows(spark, tmp_path / "table")
+    assert every_row(journal) == rows(spark, tmp_path / "table")
     assert [40, 40, 20] == [progress.numInputRows for progress in first.recentProgress]
 
     generate_journal(journal, Kind.DEAD_LETTER, segments=1, rows=7, lane="C.DLQ", seed=3)
     second = run(spark, journal, tmp_path / "table", maxRowsPerTrigger="40")
 
-    assert everything(journal) == rows(spark, tmp_path / "table")
+    assert every_row(journal) == rows(spark, tmp_path / "table")
     assert [7] == [progress.numInputRows for progress in second.recentProgress if progress.numInputRows]
 
 
@@ -83,7 +75,7 @@ def test_a_batch_takes_segments_of_older_versions_too(spark: SparkSession, tmp_p
     query = run(spark, tmp_path / "journal", tmp_path / "table")
 
     assert [12] == [progress.numInputRows for progress in query.recentProgress]
-    assert everything(tmp_path / "journal") == rows(spark, tmp_path / "table")
+    assert every_row(tmp_path / "journal") == rows(spark, tmp_path / "table")
     assert 4 == spark.read.parquet(str(tmp_path / "table")).where("user_id is null").count()
 
 
@@ -105,7 +97,7 @@ def test_a_batch_that_was_not_committed_is_replayed_from_the_log_without_latest_
     shutil.rmtree(tmp_path / "replayed" / "_spark_metadata")  # it has no batch 0, so Spark cannot read it
     first = lanes(json.loads((checkpoint / "offsets" / "0").read_text().splitlines()[-1]))
     assert [40, 5] == [progress.numInputRows for progress in query.recentProgress]
-    assert [each for each in everything(journal) if each[1] > first[each[0]]] == rows(spark, tmp_path / "replayed")
+    assert [each for each in every_row(journal) if each[1] > first[each[0]]] == rows(spark, tmp_path / "replayed")
 
 
 def test_the_last_batch_is_acknowledged_by_the_next_run_because_spark_never_commits_it(

@@ -25,14 +25,8 @@ SEGMENTS, ROWS = 5, 20
 @contextmanager
 def streaming(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
     """Run the command in a session of its own, and end all processes of its group."""
-    settings = jvm.SETTINGS | {
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.driver.extraJavaOptions": jvm.options(),
-    }
     where = ["--journal", str(folder / "journal"), "--tables", str(folder / "tables"), "--master", "local[2]"]
-    confs = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
+    confs = [part for key, value in jvm.interpreted().items() for part in ("--conf", f"{key}={value}")]
     command = [sys.executable, "-m", "mqflow", "spark", "stream", *where, "--json", *options, *confs]
     with (folder / "stderr").open("w") as errors:
         process = subprocess.Popen(

@@ -121,9 +121,9 @@ def _record(outcome: str, at: int, **more: Any) -> Record:
     return record | more
 
 
-def frame(spark: SparkSession, rows: Sequence[Record]) -> DataFrame:
-    """The records in the columns of bronze."""
-    schema = arrow_schema(Kind.DISPOSITION)
+def frame(spark: SparkSession, rows: Sequence[Record], kind: Kind = Kind.DISPOSITION) -> DataFrame:
+    """The rows in the columns of bronze."""
+    schema = arrow_schema(kind)
     return spark.createDataFrame(pa.table({name: [row.get(name) for row in rows] for name in schema.names}, schema=schema))
 
 

@@ -25,24 +25,20 @@ from mqflow.pipeline import PipelineError, jobs
 from mqflow.pipeline.tables import bronze as bronze_module
 from mqflow.pipeline.tables.bronze import Bronze, bronze
 from mqflow.testing.journals import generate_journal
-from tests.journal.files import path_of
+from tests.journal.files import every_row, path_of
 
 
 def rows_of(table: Any) -> list[tuple[str, int, int]]:
     return sorted((row["lane"], row["segment"], row["ordinal"]) for row in table.to_pylist())
 
 
-def everything(journal: Path) -> list[tuple[str, int, int]]:
-    return [
-        (lane.name, segment.number, ordinal)
-        for lane in Journal.open(journal).lanes()
-        for segment in lane.all_segments()
-        for ordinal in range(segment.rows)
-    ]
-
-
 def landed(table: str | Path) -> list[tuple[str, int, int]]:
     return rows_of(DeltaTable(str(table)).to_pyarrow_table())
+
+
+@pytest.fixture
+def asked(journal: Path, tmp_path: Path) -> Bronze:
+    return Bronze(journal=journal, tables=tmp_path / "tables", kind=Kind.DEAD_LETTER)
 
 
 class _KilledError(Exception):
@@ -54,9 +50,9 @@ def killed(*_: Any, **__: Any) -> None:
 
 
 def test_a_journal_is_in_its_table_once_with_its_columns_over_several_runs_and_commits(
-    spark: SparkSession, journal: Path, tmp_path: Path
+    spark: SparkSession, journal: Path, asked: Bronze
 ) -> None:
-    asked = Bronze(journal=journal, tables=tmp_path / "tables", kind=Kind.DEAD_LETTER, rows_per_batch=60)
+    asked = replace(asked, rows_per_batch=60)
     told: list[int] = []
     first = bronze(spark, asked, told.append)
     generate_journal(journal, Kind.DEAD_LETTER, segments=1, rows=5, lane="A.DLQ")
@@ -65,23 +61,23 @@ def test_a_journal_is_in_its_table_once_with_its_columns_over_several_runs_and_c
 
     assert [(100, 2), (12, 1), (0, 0)] == [(run.rows, run.batches) for run in (first, second, third)]
     assert [60, 100] == told
-    assert everything(journal) == landed(first.table)
+    assert every_row(journal) == landed(first.table)
     assert 2 == DeltaTable(first.table).version(), "a run without new segments makes no version"
     names = DeltaTable(first.table).to_pyarrow_table().column_names
     assert {*(column.name for column in columns_of(Kind.DEAD_LETTER)), "ingest_date"} == set(names)
 
 
-def test_a_limit_of_bytes_ends_a_commit(spark: SparkSession, journal: Path, tmp_path: Path) -> None:
-    asked = Bronze(journal=journal, tables=tmp_path / "tables", kind=Kind.DEAD_LETTER, bytes_per_batch=1)
+def test_a_limit_of_bytes_ends_a_commit(spark: SparkSession, asked: Bronze) -> None:
+    asked = replace(asked, bytes_per_batch=1)
 
     assert 5 == bronze(spark, asked).batches, "a commit has at least one segment"
 
 
 @pytest.mark.parametrize(("step", "call", "left"), [("_write", 1, 100), ("_check_written", 1, 40), ("_acknowledge", 2, 40)])
 def test_a_kill_before_or_after_the_commit_loses_and_repeats_nothing(
-    spark: SparkSession, journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, call: int, left: int
+    spark: SparkSession, journal: Path, monkeypatch: pytest.MonkeyPatch, step: str, call: int, left: int, asked: Bronze
 ) -> None:
-    asked = Bronze(journal=journal, tables=tmp_path / "tables", kind=Kind.DEAD_LETTER, rows_per_batch=60)
+    asked = replace(asked, rows_per_batch=60)
     calls, real = count(1), getattr(bronze_module, step)
     with monkeypatch.context() as patch:
         patch.setattr(bronze_module, step, lambda *a: killed() if next(calls) == call else real(*a))
@@ -90,23 +86,21 @@ def test_a_kill_before_or_after_the_commit_loses_and_repeats_nothing(
     done = bronze(spark, asked)
 
     assert left == done.rows
-    assert everything(journal) == landed(done.table)
+    assert every_row(journal) == landed(done.table)
 
 
 def test_of_two_runs_at_the_same_time_one_finds_its_rows_written(
-    spark: SparkSession, journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: Bronze
 ) -> None:
-    asked = Bronze(journal=journal, tables=tmp_path / "tables", kind=Kind.DEAD_LETTER)
     overtake(monkeypatch, lambda: bronze(spark, asked))
 
     bronze(spark, asked)
-    assert everything(journal) == landed(tmp_path / "tables" / "bronze" / "dead_letter")
+    assert every_row(journal) == landed(tmp_path / "tables" / "bronze" / "dead_letter")
 
 
 def test_of_two_runs_that_write_other_commits_one_is_refused(
-    spark: SparkSession, journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: Bronze
 ) -> None:
-    asked = Bronze(journal=journal, tables=tmp_path / "tables", kind=Kind.DEAD_LETTER)
     bronze(spark, asked)
     generate_journal(journal, Kind.DEAD_LETTER, segments=5, rows=20, lane="A.DLQ")
 
@@ -118,7 +112,7 @@ def test_of_two_runs_that_write_other_commits_one_is_refused(
     with pytest.raises(PySparkException, match=r"another program writes the same rows\. Nothing was added"):
         bronze(spark, asked)
     assert 40 == bronze(spark, asked).rows
-    assert everything(journal) == landed(tmp_path / "tables" / "bronze" / "dead_letter")
+    assert every_row(journal) == landed(tmp_path / "tables" / "bronze" / "dead_letter")
 
 
 def overtake(monkeypatch: pytest.MonkeyPatch, other: Callable[[], object]) -> None:
@@ -134,9 +128,8 @@ def overtake(monkeypatch: pytest.MonkeyPatch, other: Callable[[], object]) -> No
 
 
 def test_segments_are_kept_until_they_are_in_the_table(
-    spark: SparkSession, journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, journal: Path, monkeypatch: pytest.MonkeyPatch, asked: Bronze
 ) -> None:
-    asked = Bronze(journal=journal, tables=tmp_path / "tables", kind=Kind.DEAD_LETTER)
     with monkeypatch.context() as patch:
         patch.setattr(bronze_module, "_write", killed)
         with pytest.raises(_KilledError):
@@ -162,7 +155,7 @@ def test_a_new_table_begins_after_the_trimmed_segments_and_another_table_does_no
     assert [(10, 2, {"A.DLQ": 3, "B.DLQ": 2}), (0, 0, {})] == [
         (run.rows, run.batches, run.lacking) for run in (bronze(spark, asked), bronze(spark, asked))
     ]
-    assert everything(journal) == landed(tmp_path / "second" / "bronze" / "dead_letter")
+    assert every_row(journal) == landed(tmp_path / "second" / "bronze" / "dead_letter")
 
 
 def test_a_lost_segment_is_an_error(spark: SparkSession, journal: Path, tmp_path: Path) -> None:
@@ -185,9 +178,8 @@ def test_a_journal_from_an_older_copy_is_refused_because_its_next_rows_would_be_
 
 
 def test_a_lane_that_was_removed_and_made_again_is_refused_although_it_is_longer_now(
-    spark: SparkSession, journal: Path, tmp_path: Path
+    spark: SparkSession, journal: Path, tmp_path: Path, asked: Bronze
 ) -> None:
-    asked = Bronze(journal=journal, tables=tmp_path / "tables", kind=Kind.DEAD_LETTER)
     bronze(spark, asked)
     rmtree(journal / "lanes" / "A.DLQ")
     (journal / "heads" / "A.DLQ.json").unlink()
@@ -196,13 +188,12 @@ def test_a_lane_that_was_removed_and_made_again_is_refused_although_it_is_longer
     with pytest.raises(PipelineError, match=r"has rows of an earlier lane A\.DLQ: .* Nothing was changed\. Make new tables"):
         bronze(spark, asked)
     bronze(spark, replace(asked, tables=tmp_path / "new"))
-    assert everything(journal) == landed(tmp_path / "new" / "bronze" / "dead_letter")
+    assert every_row(journal) == landed(tmp_path / "new" / "bronze" / "dead_letter")
 
 
 def test_a_table_of_an_older_mqflow_learns_its_lanes_with_their_next_segments(
-    spark: SparkSession, journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, journal: Path, monkeypatch: pytest.MonkeyPatch, asked: Bronze
 ) -> None:
-    asked = Bronze(journal=journal, tables=tmp_path / "tables", kind=Kind.DEAD_LETTER)
     with monkeypatch.context() as older:
         older.setattr(bronze_module, "_new_identities", lambda *_: {})
         table = bronze(spark, asked).table
@@ -213,7 +204,7 @@ def test_a_table_of_an_older_mqflow_learns_its_lanes_with_their_next_segments(
     known = Journal.open(journal)
     written = [DeltaTable(table).transaction_version(f"mqflow-bronze-lane {known.id} {name}") for name in ("A.DLQ", "B.DLQ")]
     assert [known.lane("A.DLQ").file.identity, None] == written
-    assert everything(journal) == landed(table)
+    assert every_row(journal) == landed(table)
 
 
 def test_the_table_of_another_journal_is_refused(spark: SparkSession, journal: Path, tmp_path: Path) -> None:
@@ -222,13 +213,12 @@ def test_the_table_of_another_journal_is_refused(spark: SparkSession, journal: P
 
     with pytest.raises(PipelineError, match=r"is not a bronze table of the journal .*/other .* Nothing was changed"):
         bronze(spark, Bronze(journal=tmp_path / "other", tables=tmp_path / "tables", kind=Kind.DEAD_LETTER))
-    assert everything(journal) == landed(tmp_path / "tables" / "bronze" / "dead_letter")
+    assert every_row(journal) == landed(tmp_path / "tables" / "bronze" / "dead_letter")
 
 
 def test_a_table_of_an_older_mqflow_gets_new_columns_and_columns_of_others_stay(
-    spark: SparkSession, journal: Path, tmp_path: Path
+    spark: SparkSession, journal: Path, tmp_path: Path, asked: Bronze
 ) -> None:
-    asked = Bronze(journal=journal, tables=tmp_path / "tables", kind=Kind.DEAD_LETTER)
     done = bronze(spark, asked)
     older = DeltaTable(done.table).to_pyarrow_table().drop_columns(["msg_id"])
     write_deltalake(
@@ -242,7 +232,7 @@ def test_a_table_of_an_older_mqflow_gets_new_columns_and_columns_of_others_stay(
 
     assert 5 == bronze(spark, asked).rows
     table = DeltaTable(done.table).to_pyarrow_table()
-    assert everything(journal) == rows_of(table)
+    assert every_row(journal) == rows_of(table)
     assert (100, 5) == (table["msg_id"].null_count, table["tenant"].null_count)
     assert 100 == jobs.bronze_table(spark, tmp_path / "tables", Kind.DEAD_LETTER).where("msg_id is null").count()
 
@@ -266,7 +256,7 @@ def test_duckdb_and_polars_read_bronze(spark: SparkSession, journal: Path, tmp_p
     done = bronze(spark, Bronze(journal=journal, tables=tmp_path / "tables", kind=Kind.DEAD_LETTER))
 
     columns = ["lane", "segment", "ordinal"]
-    assert everything(journal) == pl.scan_delta(done.table).select(columns).sort(columns).collect().rows()
+    assert every_row(journal) == pl.scan_delta(done.table).select(columns).sort(columns).collect().rows()
     counted = duckdb.connect().from_arrow(DeltaTable(done.table).to_pyarrow_dataset()).aggregate("lane, count(*)", "lane")
     assert [("A.DLQ", 60), ("B.DLQ", 40)] == sorted(counted.fetchall())
 

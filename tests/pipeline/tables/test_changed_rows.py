@@ -9,12 +9,11 @@ from typing import Any
 
 import duckdb
 import polars as pl
-import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
-from mqflow.journal.schemas import Kind, arrow_schema
+from mqflow.journal.schemas import Kind
 from mqflow.pipeline.schemas import GOLD
 from mqflow.pipeline.tables import silver
 from mqflow.pipeline.tables.changed_rows import days_of, on_days
@@ -26,10 +25,6 @@ from tests.pipeline.tables import oracle
 from tests.pipeline.tables.oracle import Record
 
 pytestmark = pytest.mark.usefixtures("interpreted")
-
-
-def made(path: Path) -> TableSet:
-    return TableSet(path)
 
 
 def rows_of(frame: DataFrame) -> Counter[str]:
@@ -56,7 +51,7 @@ def dealt(rows: Sequence[Record], runs: int, seed: int) -> list[list[Record]]:
 
 def test_going_on_is_making_again_whatever_came_in_whichever_run(spark: SparkSession, tmp_path: Path) -> None:
     hands = dealt(oracle.records(120, seed=2), usually(2, long=3), seed=2)
-    gone_on, anew = made(tmp_path / "on"), made(tmp_path / "anew")
+    gone_on, anew = TableSet(tmp_path / "on"), TableSet(tmp_path / "anew")
 
     landed: list[Record] = []
     for hand in hands:
@@ -74,7 +69,7 @@ def test_gold_that_goes_on_is_gold_made_at_once_if_nothing_comes_late(spark: Spa
     landed = [
         row | {"lane": "AB"[at % 2], "segment": sum(row["event_ts"] >= cut for cut in cuts)} for at, row in enumerate(rows)
     ]
-    gone_on, anew = [(made(tmp_path / name / "silver"), made(tmp_path / name / "gold")) for name in ("on", "anew")]
+    gone_on, anew = [(TableSet(tmp_path / name / "silver"), TableSet(tmp_path / name / "gold")) for name in ("on", "anew")]
 
     late = 0
     for run in range(len(cuts)):
@@ -128,11 +123,11 @@ def test_messages_of_queues_that_go_on_are_those_made_at_once(spark: SparkSessio
     told = [row | {"segment": random.choice(runs)} for row in told]
 
     def bronze(until: int) -> BronzeFrames:
-        frames = [arrived(spark, kind, [row for row in rows if row["segment"] <= until]) for kind, rows in kinds.items()]
+        frames = [oracle.frame(spark, [row for row in rows if row["segment"] <= until], kind) for kind, rows in kinds.items()]
         had = oracle.frame(spark, [row for row in told if row["segment"] <= until])
         return BronzeFrames(dispositions=had, letters=frames[0], backed_out=frames[1], payloads=frames[2])
 
-    gone_on, anew = made(tmp_path / "on"), made(tmp_path / "anew")
+    gone_on, anew = TableSet(tmp_path / "on"), TableSet(tmp_path / "anew")
     for run in runs:
         run_silver(spark, gone_on, bronze(run), payload="hash")
     run_silver(spark, anew, bronze(2), payload="hash")
@@ -142,11 +137,6 @@ def test_messages_of_queues_that_go_on_are_those_made_at_once(spark: SparkSessio
     assert all(found.values())
     assert 5 < gone_on.read(spark, "backout_message").where("handler is not null").count()
     assert 5 < gone_on.read(spark, "payload").where("duplicate_of is not null").count()
-
-
-def arrived(spark: SparkSession, kind: Kind, rows: Sequence[dict[str, Any]]) -> DataFrame:
-    schema = arrow_schema(kind)
-    return spark.createDataFrame(pa.table({name: [row.get(name) for row in rows] for name in schema.names}, schema=schema))
 
 
 def test_rows_on_days_are_found_up_to_the_ends_of_the_calendar(spark: SparkSession) -> None:
@@ -162,7 +152,7 @@ def test_rows_on_days_are_found_up_to_the_ends_of_the_calendar(spark: SparkSessi
 
 def test_duckdb_and_polars_read_silver_and_gold(spark: SparkSession, tmp_path: Path) -> None:
     rows = oracle.records(80)
-    silver_tables, tables = made(tmp_path / "silver"), made(tmp_path / "gold")
+    silver_tables, tables = TableSet(tmp_path / "silver"), TableSet(tmp_path / "gold")
     landed = oracle.frame(spark, rows)
     run_silver(spark, silver_tables, BronzeFrames(dispositions=landed))
     run_gold(spark, tables, silver_tables, landed)
@@ -181,7 +171,7 @@ def test_a_run_makes_only_messages_again_that_something_new_is_about(spark: Spar
     """Rows from records that are gone from bronze: their messages stay unchanged until a run makes silver whole."""
     first = [oracle._record("committed", at, **of(b"%d" % at), backout_count=0, get_ts=at, done_ts=at) for at in (1, 2)]
     second = [oracle._record("committed", 3, **of(b"3"), backout_count=0, get_ts=3, done_ts=3, segment=2)]
-    tables = made(tmp_path / "silver")
+    tables = TableSet(tmp_path / "silver")
 
     run_silver(spark, tables, BronzeFrames(dispositions=oracle.frame(spark, first)))
     run_silver(spark, tables, BronzeFrames(dispositions=oracle.frame(spark, first[:1] + second)))
@@ -198,7 +188,7 @@ def of(msg_id: bytes) -> dict[str, Any]:
 def test_a_bronze_that_was_made_again_makes_silver_again(spark: SparkSession, tmp_path: Path) -> None:
     row = oracle._record("committed", 1, **of(b"1"), backout_count=0, get_ts=1, done_ts=1)
     other = oracle._record("committed", 2, **of(b"2"), backout_count=0, get_ts=2, done_ts=2)
-    tables = made(tmp_path / "silver")
+    tables = TableSet(tmp_path / "silver")
 
     run_silver(spark, tables, BronzeFrames(dispositions=oracle.frame(spark, [row | {"segment": 7}])))
     run_silver(spark, tables, BronzeFrames(dispositions=oracle.frame(spark, [other])))
@@ -209,7 +199,7 @@ def test_a_bronze_that_was_made_again_makes_silver_again(spark: SparkSession, tm
 def test_a_message_that_was_landed_twice_counts_once_if_the_user_asks_for_that(spark: SparkSession, tmp_path: Path) -> None:
     rows = oracle.records(80)
     again = [row | {"segment": 2, "landed_ts": row["landed_ts"] + 1} for row in rows[10:60]]
-    deduped = made(tmp_path / "deduped")
+    deduped = TableSet(tmp_path / "deduped")
     clean, both = oracle.frame(spark, rows), oracle.frame(spark, rows + again)
 
     run_silver(spark, deduped, BronzeFrames(dispositions=both), dedupe=True)
@@ -217,7 +207,7 @@ def test_a_message_that_was_landed_twice_counts_once_if_the_user_asks_for_that(s
     attempts = rows_of(silver.attempts(clean))
     assert attempts == silver_of(spark, deduped)["attempt"]
     assert attempts != rows_of(silver.attempts(both))
-    gold = made(tmp_path / "gold")
+    gold = TableSet(tmp_path / "gold")
     run_gold(spark, gold, deduped, both)
     redriven = sum(row["redriven"] for row in gold.read(spark, "redrive").collect())
     assert silver.redrives(clean).count() == redriven

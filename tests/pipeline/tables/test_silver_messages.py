@@ -5,11 +5,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from mqflow.journal.schemas import Kind, arrow_schema
+from mqflow.journal.schemas import Kind
 from mqflow.pipeline.dead_letters.rules_columns import compile_rules
 from mqflow.pipeline.payload import payload_of
 from mqflow.pipeline.tables import silver
@@ -23,9 +22,7 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 
 def landed(spark: SparkSession, kind: Kind, *rows: dict[str, Any]) -> DataFrame:
     common = {"lane": "L", "segment": 1, "landed_ts": 9, "qmgr": "QM1", "put_ts": 7, "body_truncated": False}
-    schema = arrow_schema(kind)
-    whole = [common | {"ordinal": at} | row for at, row in enumerate(rows)]
-    return spark.createDataFrame(pa.table({name: [row.get(name) for row in whole] for name in schema.names}, schema=schema))
+    return oracle.frame(spark, [common | {"ordinal": at} | row for at, row in enumerate(rows)], kind)
 
 
 def backed_out(queue: str, msg_id: bytes, error: str, at: int) -> list[oracle.Record]:
@@ -93,12 +90,11 @@ def test_the_moves_of_many_messages_agree_with_the_tables_of_messages_and_attemp
     rows = oracle.records(150)
     expected = {key: row for key, row in oracle.messages(rows).items() if row["final_outcome"] == "backed_out"}
     frame = oracle.frame(spark, rows)
-    schema = arrow_schema(Kind.BACKOUT_MESSAGE)
     there = [
         {"qmgr": key[0], "boq": "BOQ", "source_queue": key[1], "msg_id": key[2], "put_ts": key[3], "landed_ts": 2**52}
         for key in expected
     ]
-    kept = spark.createDataFrame(pa.table({name: [row.get(name) for row in there] for name in schema.names}, schema=schema))
+    kept = oracle.frame(spark, there, Kind.BACKOUT_MESSAGE)
     attempted = silver.attempts(frame)
 
     moved = backout_messages(kept, silver.ends(frame), attempted).collect()
