@@ -42,6 +42,7 @@ from mqflow.app.router import (
     check_router,
     chosen_target,
     codec_of,
+    declaring,
     layers_of,
     options_of,
     scope_of,
@@ -65,6 +66,7 @@ __all__ = ("App",)
 _NAME: Final = re.compile(r"[A-Za-z]\w*", re.ASCII)
 _BACKENDS: Final = ("asyncio", "trio")
 _NO_OTHERS: Final[Mapping[str, QueueManager]] = {}
+_NO_SCOPE: Final = Scope()
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -162,24 +164,7 @@ class App:
         used, and for a function that cannot be a handler.
         """
         wanted = TopicSubscription(topic=topic, durable=durable, selector=selector, character_wildcards=character_wildcards)
-        chosen, own_codec = chosen_target("listener", queue, wanted), codec_of(codec)
-        check_text("listener", "name", name)
-
-        def declare(function: F) -> F:
-            declaration = HandlerDeclaration(
-                function=function,
-                queue=queue,
-                subscription=chosen,
-                selector=selector,
-                where=where,
-                codec=own_codec,
-                name=name,
-                options=options,
-            )
-            self._declare(declaration, Scope(), None)
-            return function
-
-        return declare
+        return declaring(self._declare, queue, wanted, where, codec, name, options)
 
     def include_router(
         self, router: Router, *, prefix: str = "", middleware: Sequence[Any] = (), **defaults: Unpack[ListenerKeywords]
@@ -711,7 +696,7 @@ class App:
                 "it runs, when its modules are imported."
             )
 
-    def _declare(self, declaration: HandlerDeclaration, scope: Scope, router: Router | None) -> None:
+    def _declare(self, declaration: HandlerDeclaration, scope: Scope = _NO_SCOPE, router: Router | None = None) -> None:
         """Add a handler to the listener of its queue or topic. The first handler makes the listener.
 
         Raises `ConfigurationError` if options or middleware differ from those of the listener.

@@ -35,6 +35,7 @@ __all__ = (
     "check_router",
     "chosen_target",
     "codec_of",
+    "declaring",
     "layers_of",
     "options_of",
     "scope_of",
@@ -67,7 +68,7 @@ class Scope(Struct, frozen=True, kw_only=True):
         )
 
 
-class HandlerDeclaration(Struct, frozen=True, kw_only=True):
+class HandlerDeclaration(Struct, frozen=True):
     """One call of `listener`, with the function that it decorates."""
 
     function: Callable[..., Any]
@@ -126,25 +127,8 @@ class Router:
         Raises `ConfigurationError` if an application has included the router already.
         """
         wanted = TopicSubscription(topic=topic, durable=durable, selector=selector, character_wildcards=character_wildcards)
-        chosen, own_codec = chosen_target("listener", queue, wanted), codec_of(codec)
-        check_text("listener", "name", name)
+        declare = declaring(self._listeners.append, queue, wanted, where, codec, name, options)
         self._check_open(f"listener({queue or topic!r})")
-
-        def declare(function: F) -> F:
-            self._listeners.append(
-                HandlerDeclaration(
-                    function=function,
-                    queue=queue,
-                    subscription=chosen,
-                    selector=selector,
-                    where=where,
-                    codec=own_codec,
-                    name=name,
-                    options=options,
-                )
-            )
-            return function
-
         return declare
 
     def publisher(
@@ -289,6 +273,26 @@ def chosen_target(call: str, queue: str, wanted: TopicSubscription) -> TopicSubs
     check_target(call, queue, wanted.topic, of_topics=of_topics)
     check_selector(call, wanted.selector)
     return wanted if wanted.topic else None
+
+
+def declaring(
+    add: Callable[[HandlerDeclaration], None],
+    queue: str,
+    wanted: TopicSubscription,
+    where: Where | None,
+    codec: Codec | str | None,
+    name: str,
+    options: ListenerKeywords,
+) -> Callable[[F], F]:
+    """Check the arguments of a call of `listener`. Return a decorator that adds the declaration of its function."""
+    chosen, own_codec = chosen_target("listener", queue, wanted), codec_of(codec)
+    check_text("listener", "name", name)
+
+    def declare(function: F) -> F:
+        add(HandlerDeclaration(function, queue, chosen, wanted.selector, where, own_codec, name, options))
+        return function
+
+    return declare
 
 
 def codec_of(codec: Codec | str | None) -> Codec | None:
