@@ -49,7 +49,7 @@ def embedded(*queues: str, folder: Path | None = None) -> Iterator[EmbeddedQueue
 
 
 def fill(queue_manager: QueueManager, queue: str, messages: int, descriptor: MessageDescriptor, body: bytes = BODY) -> None:
-    """Put messages that are all the same on a queue."""
+    """Put equal messages on a queue."""
     connection = queue_manager.connect(application_name="filling")
     handle = connection.open(queue, OpenOption.OUTPUT)
     for first in range(0, messages, _FILL):
