@@ -12,21 +12,53 @@ from mqflow.embedded.calls.open import TEMPORARY_DYNAMIC
 from mqflow.embedded.calls.settle import release
 from mqflow.embedded.calls.wait import notify
 from mqflow.embedded.catalogue.system_objects import STAGING_QUEUE
+from mqflow.embedded.rules.put_plan import PutPlan
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.backlog import QueuedMessage, order_key
 from mqflow.embedded.state.objects import LocalQueue, UnitOfWork
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.staging_order import order_priority
-from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.attributes.topic import TopicAttributes
+from mqflow.mqi.descriptor import CCSID_Q_MGR, NO_ID, MessageDescriptor
 from mqflow.mqi.headers.delay import FORMAT as STAGED
 from mqflow.mqi.headers.transmission import to_bytes
 from mqflow.mqi.options import ApplicationType, Encoding, Format, Persistence
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("check_not_staged", "check_persistence", "check_room", "must_be_durable", "place", "transmitted")
+__all__ = ("check_not_staged", "check_persistence", "check_room", "must_be_durable", "place", "resolved", "transmitted")
 
 _FIFO: Final = 1
 _PERSISTENT: Final = int(Persistence.PERSISTENT)
+_AS_Q_DEF: Final = int(Persistence.AS_Q_DEF)
+
+
+def resolved(
+    state: QueueManagerState,
+    descriptor: MessageDescriptor,
+    defaults: QueueAttributes | TopicAttributes,
+    plan: PutPlan,
+    expiry_tenths: int,
+) -> MessageDescriptor:
+    """Return the descriptor with this expiry, and with its defaults resolved. `defaults` decides the *_AS_Q_DEF values."""
+    fresh = plan.new_message_id or descriptor.message_id == NO_ID
+    reply_to_queue, reply_to_queue_manager = "", ""
+    if descriptor.reply_to_queue and not plan.suppress_reply_to:
+        reply_to_queue, reply_to_queue_manager = state.reply_target(
+            descriptor.reply_to_queue, descriptor.reply_to_queue_manager
+        )
+    return replace(
+        descriptor,
+        persistence=defaults.default_persistence if descriptor.persistence == _AS_Q_DEF else descriptor.persistence,
+        priority=defaults.default_priority if descriptor.priority < 0 else descriptor.priority,
+        message_id=state.identifiers.identifier() if fresh else descriptor.message_id,
+        correlation_id=state.identifiers.identifier() if plan.new_correlation_id else descriptor.correlation_id,
+        ccsid=state.attributes.ccsid if descriptor.ccsid == CCSID_Q_MGR else descriptor.ccsid,
+        expiry_tenths=expiry_tenths,
+        backout_count=0,
+        reply_to_queue=reply_to_queue,
+        reply_to_queue_manager=reply_to_queue_manager,
+    )
 
 
 def check_room(state: QueueManagerState, queue: LocalQueue, body_bytes: int) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mqflow.embedded.calls.enqueue import check_not_staged, check_room, place
+from mqflow.embedded.calls.enqueue import check_not_staged, check_room, place, resolved
 from mqflow.embedded.calls.open import TEMPORARY_DYNAMIC
 from mqflow.embedded.calls.pending_answer import Pending
 from mqflow.embedded.rules.publication_properties import MakeCopy, copy_maker
@@ -21,7 +21,7 @@ from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.objects import LocalQueue, ObjectHandle, Subscription, UnitOfWork
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.mqi.attributes.topic import DeliveryRule, TopicAttributes
-from mqflow.mqi.descriptor import CCSID_Q_MGR, NO_ID, PRIORITY_AS_Q_DEF, MessageDescriptor
+from mqflow.mqi.descriptor import NO_ID, PRIORITY_AS_Q_DEF, MessageDescriptor
 from mqflow.mqi.options import ApplicationType, Persistence, PutOption, SubscribeOption
 from mqflow.mqi.reason_codes import Reason, reason_name
 from mqflow.mqi.selectors.fields import selectable
@@ -108,7 +108,7 @@ def prepare(
     reason = check_descriptor(descriptor)
     if len(body) > state.attributes.max_message_bytes:
         raise Refusal(Reason.MSG_TOO_BIG_FOR_Q_MGR, f"{len(body)} bytes; MAXMSGL is {state.attributes.max_message_bytes}")
-    return publication_now(state, topic, _resolved(state, descriptor, attributes, plan), body), reason
+    return publication_now(state, topic, resolved(state, descriptor, attributes, plan, descriptor.expiry_tenths), body), reason
 
 
 def publication_now(
@@ -186,27 +186,6 @@ def place_copies(
     if retain:
         unit.retain(publication.topic, _retained(publication))
     return len(copies) + retain
-
-
-def _resolved(
-    state: QueueManagerState, descriptor: MessageDescriptor, attributes: TopicAttributes, plan: PutPlan
-) -> MessageDescriptor:
-    fresh = plan.new_message_id or descriptor.message_id == NO_ID
-    reply_to_queue, reply_to_queue_manager = state.reply_target(
-        "" if plan.suppress_reply_to else descriptor.reply_to_queue, descriptor.reply_to_queue_manager
-    )
-    as_defined = descriptor.persistence == Persistence.AS_Q_DEF
-    return replace(
-        descriptor,
-        persistence=attributes.default_persistence if as_defined else descriptor.persistence,
-        priority=attributes.default_priority if descriptor.priority < 0 else descriptor.priority,
-        message_id=state.identifiers.identifier() if fresh else descriptor.message_id,
-        correlation_id=state.identifiers.identifier() if plan.new_correlation_id else descriptor.correlation_id,
-        ccsid=state.attributes.ccsid if descriptor.ccsid == CCSID_Q_MGR else descriptor.ccsid,
-        backout_count=0,
-        reply_to_queue=reply_to_queue,
-        reply_to_queue_manager=reply_to_queue_manager,
-    )
 
 
 def _deliverable(

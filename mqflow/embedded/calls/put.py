@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from mqflow.embedded.calls.enqueue import check_persistence, check_room, must_be_durable, place, transmitted
+from mqflow.embedded.calls.enqueue import check_persistence, check_room, must_be_durable, place, resolved, transmitted
 from mqflow.embedded.calls.groups import complete_in_order, retain_put
 from mqflow.embedded.calls.open import Wanted, close_handle, open_object
 from mqflow.embedded.calls.pending_answer import Pending
@@ -21,17 +21,10 @@ from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.objects import ConnectionState, LocalQueue, ObjectHandle, UnitOfWork
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.mqi.attributes.queue import QueueAttributes
-from mqflow.mqi.descriptor import CCSID_Q_MGR, NO_ID, MessageDescriptor
+from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 from mqflow.mqi.headers.delay import FORMAT as STAGED
 from mqflow.mqi.headers.transmission import XQH_BYTES
-from mqflow.mqi.options import (
-    CloseOption,
-    MessageFlag,
-    OpenOption,
-    Persistence,
-    PutOption,
-    Report,
-)
+from mqflow.mqi.options import CloseOption, MessageFlag, OpenOption, PutOption, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import Put
 
@@ -41,7 +34,6 @@ __all__ = ("put_message", "put_messages", "put_one")
 _OUTPUT: Final = int(OpenOption.OUTPUT)
 _SAVE_ALL_CONTEXT: Final = int(OpenOption.SAVE_ALL_CONTEXT)
 _ARRIVAL: Final = int(Report.COA_MASK)
-_AS_Q_DEF: Final = int(Persistence.AS_Q_DEF)
 _MAY_SPLIT: Final = int(MessageFlag.SEGMENTATION_ALLOWED)
 _SEGMENT_BYTES_MIN: Final = 16
 #: GroupId, MsgSeqNumber and Offset of a message that is in no group and no segment.
@@ -68,13 +60,8 @@ def put_message(
     reason = check_descriptor(descriptor)
     segment_bytes = _segment_bytes(state, queue, len(body)) if descriptor.message_flags & _MAY_SPLIT and delay is None else 0
     check_room(state, queue, segment_bytes or len(body))
-    now_s, by = state.clock.wall(), handle.connection
-    complete = with_context(
-        _resolved(state, descriptor, first, queue.attributes, plan),
-        plan.context,
-        Stamp(by.user, by.application_type, by.application_name, *state.timestamps.of(now_s)),
-        saved,
-    )
+    now_s = state.clock.wall()
+    complete = _complete(state, handle, queue, first, descriptor, plan, saved, now_s)
     check_persistence(queue, complete.persistence)
     if plan.logical or complete.message_flags or (complete.group_id, complete.sequence_number, complete.offset) != _ALONE:
         complete = _in_group(state, handle, plan, complete, len(body))
@@ -173,9 +160,8 @@ def _put_remote(
         raise Refusal(Reason.FUNCTION_NOT_SUPPORTED, "LOGICAL_ORDER and delays are for queues of this queue manager")
     reason = check_descriptor(descriptor)
     check_room(state, queue, len(body) + XQH_BYTES)
-    now_s, by = state.clock.wall(), handle.connection
-    stamp = Stamp(by.user, by.application_type, by.application_name, *state.timestamps.of(now_s))
-    complete = with_context(_resolved(state, descriptor, first, queue.attributes, plan), plan.context, stamp, saved)
+    now_s = state.clock.wall()
+    complete = _complete(state, handle, queue, first, descriptor, plan, saved, now_s)
     check_persistence(queue, complete.persistence)
     unit = _unit_of_work(state, handle.connection.unit_of_work, plan, complete, operations=1)
     place(state, unit, queue, *transmitted(state, complete, body, to), now_s)
@@ -309,36 +295,21 @@ def _unit_of_work(
     return own
 
 
-def _resolved(
-    state: QueueManagerState, descriptor: MessageDescriptor, first: QueueAttributes, queue: QueueAttributes, plan: PutPlan
+def _complete(
+    state: QueueManagerState,
+    handle: ObjectHandle,
+    queue: LocalQueue,
+    first: QueueAttributes,
+    descriptor: MessageDescriptor,
+    plan: PutPlan,
+    saved: MessageDescriptor | None,
+    now_s: float,
 ) -> MessageDescriptor:
-    """Return the descriptor with its defaults resolved. The opened alias or queue decides the *_AS_Q_DEF values."""
-    persistence = descriptor.persistence
-    if persistence == _AS_Q_DEF:
-        persistence = first.default_persistence
-    fresh = plan.new_message_id or descriptor.message_id == NO_ID
-    reply_to_queue, reply_to_queue_manager = "", ""
-    if descriptor.reply_to_queue and not plan.suppress_reply_to:
-        reply_to_queue, reply_to_queue_manager = state.reply_target(
-            descriptor.reply_to_queue, descriptor.reply_to_queue_manager
-        )
-    return replace(
-        descriptor,
-        persistence=persistence,
-        priority=first.default_priority if descriptor.priority < 0 else descriptor.priority,
-        message_id=state.identifiers.identifier() if fresh else descriptor.message_id,
-        correlation_id=state.identifiers.identifier() if plan.new_correlation_id else descriptor.correlation_id,
-        ccsid=state.attributes.ccsid if descriptor.ccsid == CCSID_Q_MGR else descriptor.ccsid,
-        expiry_tenths=_capped(descriptor.expiry_tenths, first, queue),
-        backout_count=0,
-        reply_to_queue=reply_to_queue,
-        reply_to_queue_manager=reply_to_queue_manager,
-    )
-
-
-def _capped(tenths: int, first: QueueAttributes, queue: QueueAttributes) -> int:
-    """Return the expiry, limited to the smallest CAPEXPRY of the opened name and the queue."""
-    for cap in (first.cap_expiry_tenths, queue.cap_expiry_tenths):
+    """Return the complete descriptor; CAPEXPRY of the opened name and of the queue limit its expiry."""
+    tenths = descriptor.expiry_tenths
+    for cap in (first.cap_expiry_tenths, queue.attributes.cap_expiry_tenths):
         if cap > 0 and (tenths < 0 or tenths > cap):
             tenths = cap
-    return tenths
+    by = handle.connection
+    stamp = Stamp(by.user, by.application_type, by.application_name, *state.timestamps.of(now_s))
+    return with_context(resolved(state, descriptor, first, plan, tenths), plan.context, stamp, saved)

@@ -9,6 +9,7 @@ pattern with more literal characters decides.
 import struct
 from collections.abc import Callable, Iterable
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from typing import Final
 
 from msgspec import Struct, field
@@ -190,7 +191,7 @@ def _number(text: str, separator: str) -> int | None:
 
 
 def _matches(rule: ChannelRule, asking: Connecting) -> bool:
-    if not _fits(rule.profile, asking.channel):
+    if not fnmatchcase(asking.channel, rule.profile):  # a profile has asterisks, but no other pattern character
         return False
     if rule.type is RuleType.USERMAP and rule.client_user != asking.user:
         return False
@@ -212,23 +213,6 @@ def _specificity(rule: ChannelRule) -> tuple[object, ...]:
         -sum(char not in "*-" for char in rule.address),
         rule.key,
     )
-
-
-def _fits(pattern: str, text: str) -> bool:
-    """Return whether the text matches the pattern. Each asterisk stands for any number of characters, also for none."""
-    first, *rest = pattern.split("*")
-    if not rest:
-        return pattern == text
-    *middle, last = rest
-    if len(text) < len(first) + len(last) or not text.startswith(first) or not text.endswith(last):
-        return False
-    position, end = len(first), len(text) - len(last)
-    for piece in middle:
-        found = text.find(piece, position, end)
-        if found < 0:
-            return False
-        position = found + len(piece)
-    return True
 
 
 def _address_fits(pattern: str, address: str) -> bool:
