@@ -17,7 +17,7 @@ from mqflow.app.config.settings import load
 from mqflow.app.handlers.outgoing_message import outgoing
 from mqflow.mqi.reason_codes import Reason
 from mqflow.testing.faults import Fault, Moment
-from mqflow.testing.kit import QueueManagerKit
+from mqflow.testing.kit import Found, QueueManagerKit
 from mqflow_outbox import Outbox, relayed
 from tests.postgresql import own_server
 
@@ -39,10 +39,12 @@ def engine(tmp_path: Path, outbox: Outbox) -> Iterator[Engine]:
     made.dispose()
 
 
-def define(mq: QueueManagerKit) -> None:
+@pytest.fixture
+def mq(mq: QueueManagerKit) -> QueueManagerKit:
     for queue in ("OUT", "OTHER"):
         mq.define(queue)
     mq.mqsc(f"DEFINE QLOCAL({MARKER}) NOSHARE")
+    return mq
 
 
 def application(engine: Engine, outbox: Outbox, codec: Codec | None = None, **options: int) -> App:
@@ -63,6 +65,14 @@ def put(engine: Engine, outbox: Outbox, *payloads: object, queue: str = "OUT") -
 def server() -> Iterator[str]:
     with own_server() as url:
         yield url
+
+
+async def put_by(mq: QueueManagerKit, app: App, messages: int) -> list[Found]:
+    """Run an application until its relay has put the messages, and a minute longer. Return the messages."""
+    async with mq.run(app):
+        found = await mq.drain("OUT", at_least=messages)
+        await anyio.sleep(60)
+    return found
 
 
 def rows(engine: Engine, outbox: Outbox) -> int:
@@ -144,7 +154,6 @@ def test_the_table_can_be_created_on_postgresql(outbox: Outbox) -> None:
 async def test_each_committed_message_is_put_once_in_order_with_its_msgid(
     mq: QueueManagerKit, engine: Engine, outbox: Outbox
 ) -> None:
-    define(mq)
     early = put(engine, outbox, *({"number": number} for number in range(5)))
     async with mq.run(application(engine, outbox, batch_max=2, poll_s=20)):
         found = await mq.drain("OUT", at_least=5)
@@ -161,7 +170,6 @@ async def test_each_committed_message_is_put_once_in_order_with_its_msgid(
 
 @pytest.mark.mq_backend("asyncio")
 async def test_a_message_has_the_fields_that_its_put_gave(mq: QueueManagerKit, engine: Engine, outbox: Outbox) -> None:
-    define(mq)
     with engine.begin() as db:
         outbox.put(
             db, "OUT", b"\x00\xff", correlation_id=b"c" * 24, reply_to="OTHER", priority=7, persistent=False,
@@ -184,15 +192,12 @@ async def test_a_message_has_the_fields_that_its_put_gave(mq: QueueManagerKit, e
 async def test_a_connection_that_is_lost_at_any_call_loses_and_doubles_no_message(
     mq: QueueManagerKit, engine: Engine, outbox: Outbox, nth: int, moment: Moment
 ) -> None:
-    define(mq)
     identifiers = put(engine, outbox, *range(5))
     mq.faults.add(Fault(nth=nth, moment=moment, reason=Reason.CONNECTION_BROKEN))
     with suppress(MQIError):
         async with mq.run(application(engine, outbox, batch_max=2, poll_s=20)):
             await anyio.sleep(100)
-    async with mq.run(application(engine, outbox, batch_max=2, poll_s=20)):
-        found = await mq.drain("OUT", at_least=5)
-        await anyio.sleep(60)
+    found = await put_by(mq, application(engine, outbox, batch_max=2, poll_s=20), 5)
 
     assert identifiers == [each.message_id for each in found]
     assert (0, 1) == (rows(engine, outbox), mq.depth(MARKER))
@@ -233,15 +238,12 @@ class Mortal(Outbox):
 async def test_a_relay_that_is_killed_at_any_step_loses_and_doubles_no_message(
     mq: QueueManagerKit, engine: Engine, outbox: Outbox, step: int, *, after: bool
 ) -> None:
-    define(mq)
     identifiers = put(engine, outbox, *range(5))
     mortal = Mortal(step, after=after)
     with pytest.raises(Killed):
         async with mq.run(application(engine, mortal, batch_max=2, poll_s=20)):
             await anyio.sleep(100)
-    async with mq.run(application(engine, outbox, batch_max=2, poll_s=20)):
-        found = await mq.drain("OUT", at_least=5)
-        await anyio.sleep(60)
+    found = await put_by(mq, application(engine, outbox, batch_max=2, poll_s=20), 5)
 
     assert identifiers == [each.message_id for each in found]
     assert (0, 1) == (rows(engine, outbox), mq.depth(MARKER))
@@ -251,7 +253,6 @@ async def test_a_relay_that_is_killed_at_any_step_loses_and_doubles_no_message(
 async def test_a_relay_whose_marker_is_gone_puts_the_last_batch_again(
     mq: QueueManagerKit, engine: Engine, outbox: Outbox
 ) -> None:
-    define(mq)
     put(engine, outbox, 1, 2)
     with pytest.raises(Killed):
         async with mq.run(
@@ -267,7 +268,6 @@ async def test_a_relay_whose_marker_is_gone_puts_the_last_batch_again(
 
 @pytest.mark.mq_backend("asyncio", "trio")
 async def test_a_queue_that_refuses_delays_only_its_own_messages(mq: QueueManagerKit, engine: Engine, outbox: Outbox) -> None:
-    define(mq)
     mq.mqsc("ALTER QLOCAL(OTHER) PUT(DISABLED)")
     for number in range(3):
         put(engine, outbox, number)
@@ -287,12 +287,9 @@ async def test_a_queue_that_refuses_delays_only_its_own_messages(mq: QueueManage
 async def test_a_lost_connection_is_no_refusal_by_a_queue(
     mq: QueueManagerKit, engine: Engine, outbox: Outbox, caplog: pytest.LogCaptureFixture
 ) -> None:
-    define(mq)
     put(engine, outbox, 0, 1)
     mq.faults.add(Fault(verb="MQPUT", nth=2, moment=Moment.BEFORE, reason=Reason.CONNECTION_BROKEN))
-    async with mq.run(application(engine, outbox)):
-        found = await mq.drain("OUT", at_least=2)
-        await anyio.sleep(60)
+    found = await put_by(mq, application(engine, outbox), 2)
 
     assert [0, 1] == [each.json() for each in found]
     assert "The relay of the outbox tries again in 1 s." in caplog.text
@@ -304,12 +301,9 @@ async def test_a_lost_connection_is_no_refusal_by_a_queue(
 async def test_a_batch_is_made_smaller_until_the_unit_of_work_has_room(
     mq: QueueManagerKit, engine: Engine, outbox: Outbox, caplog: pytest.LogCaptureFixture, operations_max: int
 ) -> None:
-    define(mq)
     mq.mqsc(f"ALTER QMGR MAXUMSGS({operations_max})")
     identifiers = put(engine, outbox, *range(9))
-    async with mq.run(application(engine, outbox)):
-        found = await mq.drain("OUT", at_least=9)
-        await anyio.sleep(60)
+    found = await put_by(mq, application(engine, outbox), 9)
 
     assert identifiers == [each.message_id for each in found]
     assert (0, 1) == (rows(engine, outbox), mq.depth(MARKER))
@@ -320,7 +314,6 @@ async def test_a_batch_is_made_smaller_until_the_unit_of_work_has_room(
 async def test_a_unit_of_work_without_room_for_one_message_is_logged_and_tried_again(
     mq: QueueManagerKit, engine: Engine, outbox: Outbox, caplog: pytest.LogCaptureFixture
 ) -> None:
-    define(mq)
     mq.mqsc("ALTER QMGR MAXUMSGS(1)")
     identifiers = put(engine, outbox, 0, 1)
     async with mq.run(application(engine, outbox)):
@@ -335,8 +328,6 @@ async def test_a_unit_of_work_without_room_for_one_message_is_logged_and_tried_a
 
 @pytest.mark.mq_backend("asyncio")
 async def test_a_batch_without_messages_is_refused(mq: QueueManagerKit, engine: Engine, outbox: Outbox) -> None:
-    define(mq)
-
     with pytest.raises(ConfigurationError, match="batch_max=0: a batch of the outbox has at least 1 message"):
         async with mq.run(application(engine, outbox, batch_max=0)):
             pass
@@ -370,12 +361,9 @@ class Upper:
 async def test_the_codec_of_the_application_does_not_change_a_message(
     mq: QueueManagerKit, engine: Engine, outbox: Outbox
 ) -> None:
-    define(mq)
     app = application(engine, outbox, codec=Upper())
     identifiers = put(engine, outbox, "one", "two")
-    async with mq.run(app):
-        found = await mq.drain("OUT", at_least=2)
-        await anyio.sleep(60)
+    found = await put_by(mq, app, 2)
 
     assert identifiers == [each.message_id for each in found]
     assert ["one", "two"] == [each.text() for each in found]
@@ -383,7 +371,6 @@ async def test_the_codec_of_the_application_does_not_change_a_message(
 
 @pytest.mark.mq_backend("asyncio")
 async def test_a_second_relay_waits_until_the_first_ends(mq: QueueManagerKit, engine: Engine, outbox: Outbox) -> None:
-    define(mq)
     second = application(engine, outbox)
     async with mq.run(application(engine, outbox)), second.running(mq.queue_manager, clock=mq.clock):
         identifiers = put(engine, outbox, *range(3))
@@ -395,7 +382,6 @@ async def test_a_second_relay_waits_until_the_first_ends(mq: QueueManagerKit, en
 
 @pytest.mark.mq_backend("asyncio")
 async def test_a_marker_queue_that_is_shared_is_refused(mq: QueueManagerKit, engine: Engine, outbox: Outbox) -> None:
-    define(mq)
     mq.mqsc(f"ALTER QLOCAL({MARKER}) SHARE")
 
     with pytest.raises(ConfigurationError, match=rf"ALTER QLOCAL\('{MARKER}'\) NOSHARE"):
@@ -407,7 +393,6 @@ async def test_a_marker_queue_that_is_shared_is_refused(mq: QueueManagerKit, eng
 async def test_an_error_of_the_database_is_logged_and_tried_again(
     mq: QueueManagerKit, engine: Engine, outbox: Outbox, caplog: pytest.LogCaptureFixture
 ) -> None:
-    define(mq)
     with engine.begin() as db:
         outbox.table.drop(db)
     async with mq.run(application(engine, outbox)):
@@ -426,7 +411,6 @@ async def test_an_error_of_the_database_is_logged_and_tried_again(
 async def test_on_postgresql_a_message_that_is_committed_after_a_later_one_is_put_too(
     mq: QueueManagerKit, server: str, outbox: Outbox
 ) -> None:
-    define(mq)
     engine = create_engine(server)
     with engine.begin() as db:
         outbox.create(db)
