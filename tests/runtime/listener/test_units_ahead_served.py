@@ -23,8 +23,10 @@ from mqflow.mqi.errors import error_for
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Completed, Settlement
+from mqflow.runtime.connection import threaded_session
 from mqflow.runtime.connection.session_limits import units_ahead
 from mqflow.runtime.connection.threaded_session import ThreadedSession
+from mqflow.runtime.listener import settler
 from mqflow.testing.kit import carry_out
 from mqflow.verbs import GetOptions, Got, ObjectHandle, SettledMany
 from mqflow.world import THREADS
@@ -109,6 +111,13 @@ class Stage(StagedApplication):
         return [(got.body, got.descriptor.backout_count) for got in iter(self.get, None)]
 
 
+@pytest.fixture(autouse=True)
+def _every_handler_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each worker get messages ahead, and keep them. On a busy machine, a handler can look slow."""
+    monkeypatch.setattr(settler, "units_ahead", lambda _, unit: units_ahead(0.0, unit))
+    monkeypatch.setattr(threaded_session, "_SLOW_HANDLER_S", 2 * LATEST_S)
+
+
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of messages that the connection holds after each request that settles units of work."""
@@ -154,8 +163,8 @@ def stage() -> Iterator[Stage]:
 async def test_the_decisions_made_during_one_request_are_settled_by_the_next(
     stage: Stage, commits: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # On a busy machine the first handler can look slow. Then its worker would get fewer messages ahead.
-    monkeypatch.setattr("mqflow.runtime.listener.settler.units_ahead", lambda _, unit: units_ahead(0.0, unit))
+    # On a busy machine, the last requests can settle one message each, and get none. Then a commit could go with a get.
+    monkeypatch.setattr(threaded_session, "_MISSES_MAX", 60)
     stage.put(60)
     stage.listen_until_the_store_holds()
 
@@ -315,7 +324,10 @@ async def test_after_a_lost_connection_only_the_commits_that_were_sent_are_in_do
     assert 6 == len(set(stage.settled()))
 
 
-async def test_messages_ahead_of_a_handler_that_turns_slow_go_to_other_programs_uncounted(stage: Stage) -> None:
+async def test_messages_ahead_of_a_handler_that_turns_slow_go_to_other_programs_uncounted(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threaded_session, "_SLOW_HANDLER_S", 0.1)
     stage.put(6)
     goes_on = anyio.Event()
 
@@ -405,7 +417,6 @@ async def test_a_message_that_was_ahead_at_the_loss_of_the_connection_did_not_fa
 async def test_a_message_that_was_ahead_when_a_settlement_lost_the_connection_did_not_fail(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
-    monkeypatch.setattr("mqflow.runtime.listener.settler.units_ahead", lambda _, unit: units_ahead(0.0, unit))
     carry_out(stage.owner.administration, ["ALTER QLOCAL(IN) BOTHRESH(2)"])
     stage.put(6)
     stage.app.settings = SOON
