@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import anyio
 import pytest
 
 from mqflow import App, Backout, Codec, ConfigurationError, Context, Event, Incoming, Message, Outcome, Outgoing, Router
@@ -12,6 +11,7 @@ from mqflow.app.handlers.outgoing_message import Send
 from mqflow.events import Delivered
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import Put
+from tests.running import moved, run_for
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
@@ -129,9 +129,7 @@ async def test_the_codec_of_a_router_is_that_of_its_listeners_and_publishers(mq:
         return body.lower()
 
     app.include_router(router)
-    async with mq.run(app):
-        await mq.put("IN", "loud")
-        [out] = await mq.drain("OUT")
+    out = await moved(mq, app, "loud", "OUT")
 
     assert (["LOUD"], "LOUD") == (seen, out.text())
 
@@ -204,9 +202,7 @@ async def test_a_middleware_of_a_router_that_wants_events_receives_them(mq: Queu
     router.listener("IN")(no_payload)
     app.include_router(router)
 
-    async with mq.run(app):
-        await mq.put("IN", "x")
-        await anyio.sleep(1)
+    await run_for(mq, 1, app, "x")
 
     assert ["Delivered", "router IN"] == seen
 
@@ -275,8 +271,6 @@ async def test_the_context_of_a_handler_names_whole_queues(mq: QueueManagerKit) 
         await ctx.put("AUDIT", body)
 
     app.include_router(router)
-    async with mq.run(app):
-        await mq.put("EU.IN", "x")
-        [audit] = await mq.drain("AUDIT")
+    audit = await moved(mq, app, "x", "AUDIT", queue="EU.IN")
 
     assert "x" == audit.text()

@@ -14,6 +14,7 @@ from mqflow.events import ScheduleFired, Warned
 from mqflow.mqi.options import Persistence
 from mqflow.policy.schedule import key_of
 from mqflow.testing.kit import QueueManagerKit
+from tests.running import run_for
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
@@ -58,16 +59,14 @@ async def test_an_interval_puts_a_message_after_each_of_its_pauses(mq: QueueMana
         seen.append((firing.schedule, firing.due - firing.last, round(anyio.current_time() - began)))
 
     began = anyio.current_time()
-    async with mq.run(app):
-        await anyio.sleep(185)
+    await run_for(mq, 185, app)
 
     assert [("TICKS", timedelta(minutes=1), 60 * number) for number in (1, 2, 3)] == seen
     assert [0.0, 0.0, 0.0] == [round(event.late_s, 1) for event in mq.told(ScheduleFired)]
 
 
 async def test_a_cron_expression_puts_a_message_at_its_moments(mq: QueueManagerKit) -> None:
-    async with mq.run(ticking("*/10 * * * *")):
-        await anyio.sleep(1_805)
+    await run_for(mq, 1_805, ticking("*/10 * * * *"))
 
     due = [datetime.fromisoformat(each.json()["due"]) for each in mq.browse("TICKS")]
     assert [3, [0, 0, 0]] == [len(due), [moment.minute % 10 for moment in due]]
@@ -101,8 +100,7 @@ async def test_a_connection_that_breaks_at_any_call_neither_loses_nor_doubles_a_
         if queue not in {each.name for each in mq.queue_manager.administration.queues()}:
             mq.define(queue)
 
-    async with mq.run(ticking()):
-        await anyio.sleep(130)
+    await run_for(mq, 130, ticking())
 
     assert [0, 1] == firings(mq)
 
@@ -125,8 +123,7 @@ async def test_a_queue_that_refuses_the_message_delays_the_firing_and_other_sche
 
 
 async def test_a_changed_rule_begins_again_and_fires_nothing_for_the_past(mq: QueueManagerKit) -> None:
-    async with mq.run(ticking()):
-        await anyio.sleep(10)
+    await run_for(mq, 10, ticking())
     await anyio.sleep(3_600)
     async with mq.run(ticking(timedelta(minutes=10))):
         await anyio.sleep(590)
@@ -157,8 +154,7 @@ async def test_a_state_message_that_cannot_be_read_begins_its_schedule_again_and
     put = await mq.put("MQFLOW.SCHEDULES", body, correlation_id=key_of("orders", "TICKS"))
     app = ticking()
     app.schedule(60, "OTHER")
-    async with mq.run(app):
-        await anyio.sleep(185)
+    await run_for(mq, 185, app)
 
     assert (3, 3) == (len(mq.browse("TICKS")), len(mq.browse("OTHER")))
     assert 2 == len([state.json() for state in mq.browse("MQFLOW.SCHEDULES")])
@@ -186,8 +182,7 @@ async def test_a_state_message_that_cannot_be_read_gives_way_to_one_that_can(mq:
 async def test_a_firing_has_the_payload_and_the_options_of_its_schedule(mq: QueueManagerKit) -> None:
     app = ticking(1.0, payload={"do": "clean"}, priority=7, properties={"kind": "nightly"})
 
-    async with mq.run(app):
-        await anyio.sleep(1.5)
+    await run_for(mq, 1.5, app)
 
     [tick] = mq.browse("TICKS")
     assert ({"do": "clean"}, 7, {"kind": "nightly"}) == (tick.json(), tick.descriptor.priority, tick.properties)

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-import anyio
 import pytest
 
 from mqflow import App
@@ -16,6 +15,7 @@ from mqflow.app.handlers.context import Context
 from mqflow.app.handlers.middleware import Call, Incoming
 from mqflow.policy.poison.disposition import Outcome
 from mqflow.testing.kit import QueueManagerKit
+from tests.running import run_for
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "architecture.md"
@@ -80,8 +80,7 @@ async def handled(mq: QueueManagerKit, body: str) -> list[str]:
 
     await mq.put("IN", body.encode())
     with files_called() as called:
-        async with mq.run(app):
-            await anyio.sleep(5)
+        await run_for(mq, 5, app)
     assert mq.depth("OUT" if body == "healthy" else "BOQ") == 1
     return called
 

@@ -13,6 +13,7 @@ from mqflow.policy.poison.disposition import Outcome
 from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE, from_bytes
 from mqflow.testing.kit import QueueManagerKit
 from tests.otel.harness import Telemetry
+from tests.running import moved
 
 QUEUES = (
     "DEFINE QLOCAL('ORDERS.BOQ')",
@@ -56,9 +57,7 @@ def story(telemetry: Telemetry) -> list[str]:
 async def test_a_poison_message_is_one_delivery_and_one_decision_after_the_other(
     mq: QueueManagerKit, telemetry: Telemetry
 ) -> None:
-    async with mq.run(application(telemetry)):
-        await mq.put("ORDERS.IN", {"quantity": -1})
-        await mq.drain("ORDERS.BOQ")
+    await moved(mq, application(telemetry), {"quantity": -1}, "ORDERS.BOQ", queue="ORDERS.IN")
 
     assert ["process", "settle (1: deliver)", "process", "settle (2: deliver)", "process", "settle (3: requeue)"] == story(
         telemetry
@@ -68,18 +67,16 @@ async def test_a_poison_message_is_one_delivery_and_one_decision_after_the_other
 async def test_a_message_that_does_not_decode_is_disposed_of_at_its_first_delivery(
     mq: QueueManagerKit, telemetry: Telemetry
 ) -> None:
-    async with mq.run(application(telemetry)):
-        await mq.put("ORDERS.IN", "not JSON")
-        await mq.drain("ORDERS.BOQ")
+    await moved(mq, application(telemetry), "not JSON", "ORDERS.BOQ", queue="ORDERS.IN")
 
     assert ["process", "settle (1: requeue)"] == story(telemetry)
     assert telemetry.span("process ORDERS.IN").context == telemetry.span("settle ORDERS.IN").parent
 
 
 async def test_a_trace_goes_on_through_the_queue_to_the_next_application(mq: QueueManagerKit, telemetry: Telemetry) -> None:
-    async with mq.run(application(telemetry)):
-        await mq.put("ORDERS.IN", {"quantity": 1}, properties={"tenant": "acme"})
-        [booked] = await mq.drain("ORDERS.OUT")
+    booked = await moved(
+        mq, application(telemetry), {"quantity": 1}, "ORDERS.OUT", queue="ORDERS.IN", properties={"tenant": "acme"}
+    )
 
     put = telemetry.span("put ORDERS.OUT")
     assert put.context is not None
@@ -95,9 +92,7 @@ async def test_a_put_of_a_handler_that_is_not_async_is_a_child_of_its_delivery(
     def book(order: Order, context: Context) -> None:
         context.put_blocking("ORDERS.OUT", order)
 
-    async with mq.run(app):
-        await mq.put("ORDERS.IN", {"quantity": 1})
-        await mq.drain("ORDERS.OUT")
+    await moved(mq, app, {"quantity": 1}, "ORDERS.OUT", queue="ORDERS.IN")
 
     assert telemetry.span("process ORDERS.IN").context == telemetry.span("put ORDERS.OUT").parent
 
@@ -174,9 +169,7 @@ async def test_one_registration_reports_deliveries_puts_and_each_decision_once(
         await context.put("ORDERS.OUT", order)
         raise ValueError
 
-    async with mq.run(app):
-        await mq.put("ORDERS.IN", {"quantity": -1})
-        await mq.drain("ORDERS.BOQ")
+    await moved(mq, app, {"quantity": -1}, "ORDERS.BOQ", queue="ORDERS.IN")
 
     decisions = ["settle (1: deliver)", "settle (2: deliver)", "settle (3: requeue)"]
     assert [each for decision in decisions for each in ("put", "process", decision)] == story(telemetry)
@@ -202,8 +195,6 @@ async def test_any_middleware_that_wants_events_is_a_hook(mq: QueueManagerKit) -
     async def book(order: Order) -> None:
         raise Reject
 
-    async with mq.run(app):
-        await mq.put("ORDERS.IN", {"quantity": 1})
-        await mq.drain("ORDERS.BOQ")
+    await moved(mq, app, {"quantity": 1}, "ORDERS.BOQ", queue="ORDERS.IN")
 
     assert ["Disposed"] == seen

@@ -13,6 +13,7 @@ from mqflow.mqi.errors import NotAuthorizedError
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import DeadLetter, Requeue, Return
 from mqflow.testing.kit import QueueManagerKit
+from tests.running import run_for
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
@@ -53,9 +54,7 @@ def failing() -> App:
 
 
 async def run_on_a_poison_message(mq: QueueManagerKit, *, seconds: float = 20) -> None:
-    async with mq.run(failing(), user="app"):
-        await mq.put("IN", b"poison")
-        await anyio.sleep(seconds)
+    await run_for(mq, seconds, failing(), b"poison", user="app")
 
 
 def tried(mq: QueueManagerKit) -> list[tuple[type, int]]:
@@ -171,9 +170,7 @@ async def test_a_message_that_is_not_poison_needs_no_more_than_get(mq: QueueMana
     async def handle(body: bytes) -> None:
         seen.append(body)
 
-    async with mq.run(app, user="app"):
-        await mq.put("IN", b"good")
-        await anyio.sleep(1)
+    await run_for(mq, 1, app, b"good", user="app")
 
     assert [b"good"] == seen
     assert [0] == [event.backout_count for event in mq.told(Delivered)]

@@ -11,18 +11,13 @@ from mqflow.events import Delivered, Disposed, ListenerPaused, Warned
 from mqflow.mqi.options import Report
 from mqflow.policy.poison.disposition import DeadLetter, Discard, Requeue, Return
 from mqflow.testing.kit import QueueManagerKit
+from tests.running import defining, moved, run_for
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
 DLQ = "SYSTEM.DEAD.LETTER.QUEUE"
 PACE = Pace(first_s=1, factor=1, max_s=1, jitter=0)
-
-
-@pytest.fixture(autouse=True)
-def queues(mq: QueueManagerKit) -> None:
-    mq.mqsc(f"ALTER QMGR DEADQ({DLQ})")
-    mq.define("BOQ")
-    mq.define("IN", bothresh=3, boqname="BOQ")
+queues = defining("BOQ", dead_letter_queue=DLQ, bothresh=3, boqname="BOQ")
 
 
 def failing(behaviour: Behaviour) -> App:
@@ -47,9 +42,7 @@ async def test_a_message_with_a_bad_header_is_poison(mq: QueueManagerKit) -> Non
     async def handle(message: Message) -> None:
         assert message.properties
 
-    async with mq.run(app):
-        await mq.put("IN", b"RFH \x00\x00\x00\x02\xff\xff\xff\xff", format="MQHRF2")
-        [dead] = await mq.drain("BOQ")
+    dead = await moved(mq, app, b"RFH \x00\x00\x00\x02\xff\xff\xff\xff", format="MQHRF2")
 
     assert "undecodable" == dead.why.outcome
     assert b"RFH \x00\x00\x00\x02\xff\xff\xff\xff" in dead.data
@@ -65,9 +58,7 @@ async def test_a_failure_within_the_transaction_makes_the_message_available_agai
         if len(counts) < 3:
             raise ValueError("not yet")
 
-    async with mq.run(app):
-        await mq.put("IN", b"x")
-        await anyio.sleep(10)
+    await run_for(mq, 10, app, b"x")
 
     assert [0, 1, 2] == counts
     assert 0 == mq.depth("IN")
@@ -84,9 +75,7 @@ async def test_an_exception_that_the_handler_catches_is_no_failure(mq: QueueMana
         except ValueError:
             await ctx.put("BOQ", body)
 
-    async with mq.run(app):
-        await mq.put("IN", b"no number")
-        [put] = await mq.drain("BOQ")
+    put = await moved(mq, app, b"no number")
 
     assert b"no number" == put.data
     assert [] == mq.told(Disposed)
@@ -101,17 +90,14 @@ async def test_the_default_threshold_is_not_set_and_the_listener_warns(mq: Queue
     async def handle(body: bytes) -> None:
         """Take every message."""
 
-    async with mq.run(app):
-        await anyio.sleep(1)
+    await run_for(mq, 1, app)
 
     assert "BARE has no backout threshold" in mq.told(Warned)[0].text
 
 
 async def test_for_a_plain_mqi_program_the_threshold_is_just_a_hint(mq: QueueManagerKit) -> None:
     """This field is a hint to the developer. Yes, it's "just a hint"."""
-    async with mq.run(failing(Behaviour.PLAIN_MQI)):
-        await mq.put("IN", b"poison")
-        await anyio.sleep(60)
+    await run_for(mq, 60, failing(Behaviour.PLAIN_MQI), b"poison")
 
     assert (1, 0) == (mq.depth("IN"), mq.depth("BOQ"))
     assert len(mq.told(Delivered)) > 30
@@ -120,9 +106,7 @@ async def test_for_a_plain_mqi_program_the_threshold_is_just_a_hint(mq: QueueMan
 async def test_without_a_backout_queue_the_dead_letter_queue_takes_it(mq: QueueManagerKit) -> None:
     """If the backout queue has not been set on the original queue, the message should be PUT to the Dead Letter Queue."""
     mq.mqsc("ALTER QLOCAL(IN) BOQNAME(' ')")
-    async with mq.run(failing(Behaviour.JMS_LISTENER)):
-        await mq.put("IN", b"poison")
-        [dead] = await mq.drain(DLQ)
+    dead = await moved(mq, failing(Behaviour.JMS_LISTENER), b"poison", DLQ)
 
     assert 2362 == dead.why.reason
 
@@ -133,9 +117,7 @@ async def test_a_connection_consumer_discards_only_non_persistent_messages_that_
 ) -> None:
     """If the message cannot be put to either it is discarded. (This statement is only true for non-persistent messages.)"""
     refuse_everywhere(mq)
-    async with mq.run(failing(Behaviour.CONNECTION_CONSUMER)):
-        await mq.put("IN", b"poison", persistent=persistent)
-        await anyio.sleep(30)
+    await run_for(mq, 30, failing(Behaviour.CONNECTION_CONSUMER), b"poison", persistent=persistent)
 
     assert (0 if lost else 1) == mq.depth("IN")
     assert isinstance(mq.told(Disposed)[0].disposition, Discard if lost else Return)
@@ -179,15 +161,11 @@ async def test_a_report_that_cannot_be_delivered_goes_to_the_dead_letter_queue(m
 
 async def test_an_application_server_needs_both_attributes_to_avoid_a_loop(mq: QueueManagerKit) -> None:
     """You really need to have both the threshold and queue names defined to avoid poison messages creating a loop."""
-    async with mq.run(failing(Behaviour.APPLICATION_SERVER)):
-        await mq.put("IN", b"poison")
-        await mq.drain("BOQ")
+    await moved(mq, failing(Behaviour.APPLICATION_SERVER), b"poison")
     looping_after = len(mq.told(Delivered))
 
     mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(0)")
-    async with mq.run(failing(Behaviour.APPLICATION_SERVER)):
-        await mq.put("IN", b"poison")
-        await anyio.sleep(30)
+    await run_for(mq, 30, failing(Behaviour.APPLICATION_SERVER), b"poison")
 
     assert 3 == looping_after
     assert len(mq.told(Delivered)) - looping_after > 15
@@ -196,9 +174,7 @@ async def test_an_application_server_needs_both_attributes_to_avoid_a_loop(mq: Q
 async def test_an_integration_broker_tries_once_where_nothing_is_configured(mq: QueueManagerKit) -> None:
     """The default is to try to process the message once."""
     mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(0)")
-    async with mq.run(failing(Behaviour.BROKER_INPUT_NODE)):
-        await mq.put("IN", b"poison")
-        await mq.drain("BOQ")
+    await moved(mq, failing(Behaviour.BROKER_INPUT_NODE), b"poison")
 
     assert 1 == len(mq.told(Delivered))
 

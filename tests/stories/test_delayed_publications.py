@@ -14,6 +14,7 @@ from mqflow.policy.poison.disposition import DeadLetter, Discard
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE as STAGING
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import Connection, Subscribed
+from tests.running import run_for
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
@@ -112,9 +113,7 @@ async def test_it_is_published_with_the_unit_of_work(mq: QueueManagerKit) -> Non
         if not ctx.message.backout_count:
             raise ValueError("once")
 
-    async with mq.run(app):
-        await mq.put("IN", b"70")
-        await anyio.sleep(10)
+    await run_for(mq, 10, app, b"70")
 
     assert [b"70"] == [found.body for found in mq.browse("A")]
 

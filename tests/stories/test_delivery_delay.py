@@ -32,6 +32,7 @@ from mqflow.testing.kit import QueueManagerKit
 from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.verbs import GetOptions
 from mqflow.world import THREADS, World
+from tests.running import run_for
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
@@ -433,8 +434,7 @@ async def refused(mq: QueueManagerKit, alter: str = "PUT(DISABLED)", **put: int 
     """Send a message that its queue refuses when it is due, and let a minute pass."""
     await mq.put("LATER", b"a body", delay=5, persistent=True, **put)  # type: ignore[arg-type]  # fields by name
     mq.mqsc(f"ALTER QLOCAL(LATER) {alter}")
-    async with mq.run(App()):
-        await anyio.sleep(60)
+    await run_for(mq, 60, App())
 
 
 async def test_a_due_message_that_its_target_refuses_goes_to_the_dead_letter_queue(mq: QueueManagerKit) -> None:
@@ -494,8 +494,7 @@ async def test_a_non_persistent_message_whose_report_is_refused_is_still_moved(m
         "LATER", b"x", delay=5, persistent=False, reply_to_queue="NOWHERE", report=int(Report.EXCEPTION | Report.DISCARD_MSG)
     )
     mq.mqsc("ALTER QLOCAL(LATER) PUT(DISABLED)")
-    async with mq.run(App()):
-        await anyio.sleep(60)
+    await run_for(mq, 60, App())
 
     assert (0, 0) == (mq.depth("LATER"), mq.depth(STAGING))
 
@@ -521,8 +520,7 @@ async def test_a_target_that_is_deleted_meanwhile_sends_the_message_to_the_dead_
     """Resolution is driven ... once by the queue manager when it takes the message off the staging queue."""
     await mq.put("LATER", b"x", delay=5)
     mq.mqsc("DELETE QLOCAL(LATER)")
-    async with mq.run(App()):
-        await anyio.sleep(60)
+    await run_for(mq, 60, App())
     [dead] = mq.browse(DLQ)
 
     assert (b"x", Reason.UNKNOWN_OBJECT_NAME, "LATER") == (dead.body, dead.why.reason, dead.why.queue)

@@ -23,6 +23,7 @@ from mqflow.policy.poison.disposition import DeadLetter
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE as OWN
 from mqflow.runtime.delay.stage import STAGING_QUEUE, moment
 from mqflow.testing.kit import QueueManagerKit
+from tests.running import run_for
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
@@ -171,7 +172,7 @@ async def test_a_full_staging_queue_does_not_keep_the_processor_from_emptying_it
     assert b"x" == found.data
 
 
-async def test_a_processor_with_its_own_authority_warns_at_its_start(mq: QueueManagerKit) -> None:
+async def test_a_processor_with_its_own_authority_warns_once_although_it_starts_again(mq: QueueManagerKit) -> None:
     allow(mq, "app", "", "ALTUSR", "AUTHRMV")
     app, elsewhere = processing(mq, own_authority=True)
     async with app.running(elsewhere, clock=mq.clock, random=mq.random):
@@ -183,9 +184,12 @@ async def test_a_processor_with_its_own_authority_warns_at_its_start(mq: QueueMa
         mq.mqsc(f"ALTER QLOCAL('{STAGING_QUEUE}') GET(ENABLED)")
         await anyio.sleep(10)
 
-    [warned] = mq.told(Warned)
+    text = (
+        f"The delay processor of {STAGING_QUEUE} puts with its own authority. "
+        f"So each user with PUT on {STAGING_QUEUE} can reach every queue that the processor may put to."
+    )
+    assert [Warned(text=text, queue=STAGING_QUEUE)] == mq.told(Warned)
     assert 2 == len(mq.told(DelayProcessorStarted))
-    assert f"each user with PUT on {STAGING_QUEUE} can reach every queue" in warned.text
 
 
 # -- retries
@@ -247,9 +251,7 @@ async def test_without_put_and_passall_on_its_queue_the_worker_waits_with_the_me
     allow(mq, "app", "IN", missing, "AUTHRMV")
     app = App()
     counts = asking_for_a_retry(app)
-    async with mq.run(app, user="app"):
-        await mq.put("IN", b"x")
-        await anyio.sleep(90)
+    await run_for(mq, 90, app, b"x", user="app")
 
     assert ([0, 1], []) == (counts, waits(mq))
     assert f"User app lacks {missing} on queue IN" in mq.told(Warned)[0].text

@@ -21,6 +21,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Behaviour, DeadLetter, Discard, Requeue, Return
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import ObjectDescriptor
+from tests.running import run_for
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
@@ -269,8 +270,7 @@ async def test_a_message_that_was_backed_out_before_stops_it_without_a_call_of_t
     await mq.put("IN", b"poison")
     calls: list[bytes] = []
     for start in (1, 2):
-        async with mq.run(story.app(calls), user="app"):
-            await anyio.sleep(QUARTER_S)
+        await run_for(mq, QUARTER_S, story.app(calls), user="app")
         [found] = mq.browse("IN")
         assert start <= found.backout_count <= start * concurrency  # one delivery for each worker and start, at the most
 

@@ -23,6 +23,7 @@ from mqflow.testing.faults import Fault
 from mqflow.testing.kit import QueueManagerKit, carry_out
 from mqflow.verbs import Connection
 from mqflow.world import SYSTEM_CLOCK, THREADS
+from tests.running import moved
 
 both = pytest.mark.mq_backend("asyncio", "trio")
 
@@ -299,9 +300,7 @@ async def test_a_put_on_a_temporary_dynamic_queue_is_undone_with_the_unit_of_wor
         await ctx.put(replies, body)
         await ctx.put("INHIBITED", body)  # MQPUT refuses it: 2051
 
-    async with mq.run(app):
-        await mq.put("IN", "?")
-        await mq.drain("BOQ")
+    await moved(mq, app, "?")
 
     assert 0 == mq.depth(replies)
 

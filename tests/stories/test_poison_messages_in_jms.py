@@ -16,18 +16,13 @@ from mqflow.mqi.options import OpenOption, Report
 from mqflow.policy.poison.disposition import Discard, Return, Settlement
 from mqflow.testing.kit import Found, QueueManagerKit
 from mqflow.verbs import Connection, ObjectHandle
+from tests.running import defining
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
 DLQ = "SYSTEM.DEAD.LETTER.QUEUE"
 CALM = Backout(pace=Pace(first_s=1, factor=1, max_s=1, jitter=0))
-
-
-@pytest.fixture(autouse=True)
-def queues(mq: QueueManagerKit) -> None:
-    mq.mqsc(f"ALTER QMGR DEADQ({DLQ})")
-    mq.define("BOQ")
-    mq.define("IN", bothresh=2, boqname="BOQ")
+queues = defining("BOQ", dead_letter_queue=DLQ, bothresh=2, boqname="BOQ")
 
 
 def failing(queue: str = "IN", backout: Backout = CALM) -> App:

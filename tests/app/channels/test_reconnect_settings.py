@@ -33,16 +33,11 @@ from mqflow.runtime.listener.backout_settings import SettingsCache
 from mqflow.testing.faults import Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import ObjectHandle
+from tests.running import defining
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 SOON_S = 60.0
-
-
-@pytest.fixture(autouse=True)
-def queues(mq: QueueManagerKit) -> None:
-    for name in ("OUT", "AUDIT", "BOQ", "OTHER.BOQ", "SECOND"):
-        mq.define(name)
-    mq.define("IN", bothresh=5, boqname="BOQ")
+queues = defining("OUT", "AUDIT", "BOQ", "OTHER.BOQ", "SECOND", bothresh=5, boqname="BOQ")
 
 
 def booking(concurrency: int = 1) -> App:

@@ -12,17 +12,13 @@ from mqflow import App, Batch
 from mqflow.events import Decided, ListenerStopped, Settled
 from mqflow.policy.poison.disposition import Completed, Interrupted, Outcome, Settlement
 from mqflow.testing.kit import Found, QueueManagerKit
+from tests.running import defining, moved
 
 Act = Callable[[], Awaitable[None]]
 
 BOTH = pytest.mark.mq_backend("asyncio", "trio")
 ASYNCIO = pytest.mark.mq_backend("asyncio")
-
-
-@pytest.fixture(autouse=True)
-def queues(mq: QueueManagerKit) -> None:
-    mq.define("BOQ")
-    mq.define("IN", bothresh=2, boqname="BOQ")
+queues = defining("BOQ", bothresh=2, boqname="BOQ")
 
 
 class HandingOn:
@@ -261,9 +257,7 @@ async def test_a_timeout_around_a_handler_in_middleware_still_ends_as_a_timeout(
     async def handle(body: bytes) -> None:
         await asyncio.sleep(60)
 
-    async with mq.run(app):
-        await mq.put("IN", b"slow")
-        [dead] = await mq.drain("BOQ")
+    dead = await moved(mq, app, b"slow")
 
     assert "TimeoutError" == dead.why.error
 
@@ -382,9 +376,7 @@ async def test_a_handler_that_ends_when_its_time_limit_cancels_it_is_not_named(
     async def handle(body: bytes) -> None:
         await anyio.sleep(60)
 
-    async with mq.run(app):
-        await mq.put("IN", b"one")
-        [dead] = await mq.drain("BOQ")
+    dead = await moved(mq, app, b"one")
 
     assert "TimeLimitExceeded" == dead.why.error
     assert "its time limit is" not in caplog.text

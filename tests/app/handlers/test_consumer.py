@@ -25,6 +25,7 @@ from mqflow.policy.poison.outcomes import UndecodableError
 from mqflow.testing.faults import Fault
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import ObjectDescriptor, Put
+from tests.running import defining
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
@@ -33,11 +34,7 @@ class Order(msgspec.Struct):
     number: int
 
 
-@pytest.fixture(autouse=True)
-def queues(mq: QueueManagerKit) -> None:
-    mq.define("OUT")
-    mq.define("BOQ")
-    mq.define("IN", bothresh=1, boqname="BOQ")
+queues = defining("OUT", "BOQ", bothresh=1, boqname="BOQ")
 
 
 async def backed_out_once(mq: QueueManagerKit, app: App, report: Report = Report.NONE) -> None:

@@ -22,15 +22,10 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.testing.faults import Fault
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import Connection, GetOptions, Got
+from tests.running import defining
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
-
-
-@pytest.fixture(autouse=True)
-def queues(mq: QueueManagerKit) -> None:
-    mq.define("OUT")
-    mq.define("BOQ")
-    mq.define("IN", bothresh=1, boqname="BOQ")
+queues = defining("OUT", "BOQ", bothresh=1, boqname="BOQ")
 
 
 async def put_another(consumer: Consumer) -> None:

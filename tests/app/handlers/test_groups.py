@@ -16,6 +16,7 @@ from mqflow.policy.poison.disposition_record import RecordOutcome, many_from_byt
 from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.testing.faults import Fault
 from mqflow.testing.kit import Found, QueueManagerKit
+from tests.running import defining, run_for
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
@@ -26,13 +27,7 @@ class Line(msgspec.Struct):
     number: int
 
 
-@pytest.fixture(autouse=True)
-def queues(mq: QueueManagerKit) -> None:
-    for queue in ("OUT", "DLQ", "RECORDS"):
-        mq.define(queue)
-    mq.define("BOQ")
-    mq.define("IN", bothresh=3, boqname="BOQ")
-    mq.mqsc("ALTER QMGR DEADQ(DLQ)")
+queues = defining("OUT", "DLQ", "RECORDS", "BOQ", dead_letter_queue="DLQ", bothresh=3, boqname="BOQ")
 
 
 async def put(mq: QueueManagerKit, group: bytes, number: int, last: int, *, report: int = 0, expiry_tenths: int = -1) -> None:
@@ -101,8 +96,7 @@ async def test_a_message_without_a_group_is_a_group_of_one(mq: QueueManagerKit) 
 
     for _ in range(3):
         await mq.put("IN", Line(1))
-    async with mq.run(app):
-        await anyio.sleep(1)
+    await run_for(mq, 1, app)
 
     assert [1, 1, 1] == seen
 
@@ -260,8 +254,7 @@ async def test_a_discarded_group_is_discarded_whole(mq: QueueManagerKit) -> None
     mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(1) BOQNAME('')")
     for number in (1, 2, 3):
         await put(mq, Y, number, 3, report=0x8000000)  # MQRO_DISCARD_MSG
-    async with mq.run(failing()):
-        await anyio.sleep(300)
+    await run_for(mq, 300, failing())
 
     assert (0, 0) == (mq.depth("IN"), mq.depth("DLQ"))
     assert 3 == len(mq.told(Disposed))
@@ -271,8 +264,7 @@ async def test_a_message_that_must_be_kept_keeps_a_group_whose_first_message_wou
     mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(1) BOQNAME('')")
     await put(mq, Y, 1, 2, report=0x8000000)
     await put(mq, Y, 2, 2)
-    async with mq.run(failing()):
-        await anyio.sleep(30)
+    await run_for(mq, 30, failing())
 
     assert (2, 0) == (mq.depth("IN"), mq.depth("DLQ"))
     assert "the first message of its group was to be discarded" in mq.told(ListenerPaused)[0].why
@@ -312,8 +304,7 @@ async def test_a_connection_that_is_lost_within_a_group_backs_the_group_out_with
     mq.faults.add(Fault(verb="MQGET", object_name="IN", nth=3, reason=Reason.GET_INHIBITED))
     mq.faults.add(Fault(verb="MQGET", object_name="IN", nth=4))
     await put_group(mq)
-    async with mq.run(app):
-        await anyio.sleep(300)
+    await run_for(mq, 300, app)
 
     assert [[1, 1, 0]] == calls
     assert [(Settlement.BACKOUT, 2), (Settlement.COMMIT, 3)] == ends(mq)
@@ -333,8 +324,7 @@ async def test_a_refused_get_within_a_group_backs_the_group_out_and_pauses_the_l
     # the first refusal ends the get of the group after two messages, the second is that of the next message
     mq.faults.add(Fault(verb="MQGET", object_name="IN", nth=3, times=2, reason=Reason.GET_INHIBITED))
     await put_group(mq)
-    async with mq.run(app):
-        await anyio.sleep(300)
+    await run_for(mq, 300, app)
 
     assert [[1, 1, 0]] == calls
     assert [(Settlement.BACKOUT, 2), (Settlement.COMMIT, 3)] == ends(mq)

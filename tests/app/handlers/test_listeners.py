@@ -21,6 +21,7 @@ from mqflow.policy.poison.backout import decide
 from mqflow.policy.poison.disposition import Completed, Deliver, Failed, Outcome, Return, Settlement, Undecodable
 from mqflow.testing.kit import Found, QueueManagerKit
 from mqflow.verbs import GetOptions
+from tests.running import defining, moved, run_for
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
@@ -40,13 +41,7 @@ class Line(TypedDict):
 
 
 ORDER = {"number": 7, "customer": "ACME"}
-
-
-@pytest.fixture(autouse=True)
-def queues(mq: QueueManagerKit) -> None:
-    mq.define("OUT")
-    mq.define("BOQ")
-    mq.define("IN", bothresh=3, boqname="BOQ")
+queues = defining("OUT", "BOQ", bothresh=3, boqname="BOQ")
 
 
 @pytest.fixture
@@ -56,10 +51,7 @@ def app() -> App:
 
 async def arrival(mq: QueueManagerKit, app: App, queue: str = "BOQ", *, body: object = ORDER, within_s: float = 60) -> Found:
     """Run the application until an order has brought a message to this queue."""
-    async with mq.run(app):
-        await mq.put("IN", body)
-        [found] = await mq.drain(queue, within_s=within_s)
-    return found
+    return await moved(mq, app, body, queue, within_s=within_s)
 
 
 @pytest.mark.parametrize(
@@ -86,9 +78,7 @@ async def test_the_annotation_of_the_payload_decides_the_argument_of_the_handler
     handle.__annotations__["payload"] = payload_type
     app.listener("IN")(handle)
 
-    async with mq.run(app):
-        await mq.put("IN", body)
-        await anyio.sleep(1)
+    await run_for(mq, 1, app, body)
 
     assert [expected] == seen
 
@@ -100,9 +90,7 @@ async def test_a_handler_may_ask_for_the_message_the_context_and_nothing_else(mq
     async def handle(message: Message, ctx: Context) -> None:
         seen.append((message.body, message.properties["tenant"], message.delivery_count, ctx.listener))
 
-    async with mq.run(app):
-        await mq.put("IN", b"x", properties={"tenant": "blue"})
-        await anyio.sleep(1)
+    await run_for(mq, 1, app, b"x", properties={"tenant": "blue"})
 
     assert [(b"x", "blue", 1, "handle")] == seen
 
@@ -127,9 +115,7 @@ async def test_a_dependency_is_injected_and_gets_the_parameters_of_the_handler_b
         assert (message.queue, db) == ("IN", "the database of IN")
         seen.append((order.number, row))
 
-    async with mq.run(app):
-        await mq.put("IN", ORDER)
-        await anyio.sleep(1)
+    await run_for(mq, 1, app, ORDER)
 
     assert [(7, "a row of a table in the database of IN")] == seen
 
@@ -236,9 +222,7 @@ async def test_retry_says_how_long_to_wait(mq: QueueManagerKit) -> None:
         if len(at) < 2:
             raise Retry("not yet", after=45)
 
-    async with mq.run(app):
-        await mq.put("IN", ORDER)
-        await anyio.sleep(60)
+    await run_for(mq, 60, app, ORDER)
 
     assert 45.0 <= at[1] - at[0] < 45.1
     assert ["Retry", None] == [getattr(event.outcome, "error", None) for event in mq.told(Settled)]
@@ -269,9 +253,7 @@ async def test_a_queue_without_a_threshold_is_warned_about_and_redelivers_for_ev
         deliveries.append(order)
         raise ValueError("always")
 
-    async with mq.run(app):
-        await mq.put("BARE", ORDER)
-        await anyio.sleep(3600)
+    await run_for(mq, 3600, app, ORDER, queue="BARE")
 
     [warning] = mq.told(Warned)
     assert "BARE has no backout threshold" in warning.text
@@ -430,9 +412,7 @@ async def test_a_result_of_a_publisher_is_not_also_a_reply(mq: QueueManagerKit) 
     async def handle(order: Order) -> Order:
         return order
 
-    async with mq.run(app):
-        await mq.put("IN", ORDER, message_type=1, reply_to_queue="REPLIES")
-        await mq.drain("OUT")
+    await moved(mq, app, ORDER, "OUT", message_type=1, reply_to_queue="REPLIES")
 
     assert 0 == mq.depth("REPLIES")
 
@@ -479,8 +459,7 @@ async def test_a_batch_is_one_unit_of_work_and_one_call(mq: QueueManagerKit) -> 
 
     for _ in range(25):
         await mq.put("IN", ORDER)
-    async with mq.run(app):
-        await anyio.sleep(5)
+    await run_for(mq, 5, app)
 
     assert [(10, 10), (10, 10), (5, 5)] == sizes
 
@@ -649,8 +628,7 @@ async def test_workers_beside_each_other_each_have_a_unit_of_work_of_their_own(m
 
     for _ in range(8):
         await mq.put("IN", ORDER)
-    async with mq.run(app):
-        await anyio.sleep(3)
+    await run_for(mq, 3, app)
 
     assert 4 == max(together)
     assert 8 == len(mq.told(Settled))
@@ -731,9 +709,7 @@ async def test_the_backout_decision_of_an_application_may_be_its_own(mq: QueueMa
         deliveries.append(order)
         raise ValueError("always")
 
-    async with mq.run(app):
-        await mq.put("IN", ORDER)
-        await anyio.sleep(60)
+    await run_for(mq, 60, app, ORDER)
 
     assert 50 < len(deliveries) < 70
     assert 0 == mq.depth("BOQ")
@@ -754,9 +730,7 @@ async def test_the_decision_about_a_failure_is_made_once(mq: QueueManagerKit) ->
         if len(seen) == 1:
             raise ValueError("the first time only")
 
-    async with mq.run(app):
-        await mq.put("IN", ORDER)
-        await anyio.sleep(60)
+    await run_for(mq, 60, app, ORDER)
 
     assert [7] == seen
     assert [1] == decisions
@@ -814,9 +788,7 @@ async def test_a_message_that_was_delivered_before_ends_its_unit_of_work_and_has
     assert found is not None
     connection.backout()
     connection.disconnect()
-    async with mq.run(app):
-        await mq.put("IN", {"number": 9}, priority=0)
-        await anyio.sleep(1)
+    await run_for(mq, 1, app, {"number": 9}, priority=0)
 
     assert [3, 1, 1] == units
 
@@ -855,9 +827,7 @@ async def test_hooks_for_start_and_stop_frame_the_work(mq: QueueManagerKit) -> N
     async def handle(order: Order) -> None:
         story.append("message")
 
-    async with mq.run(app):
-        await mq.put("IN", ORDER)
-        await anyio.sleep(1)
+    await run_for(mq, 1, app, ORDER)
 
     assert ["start", "message", "stop"] == story
 
@@ -893,8 +863,7 @@ async def test_plain_functions_run_beside_each_other_whichever_handler_gave_the_
 
     for _ in range(2):
         await mq.put("IN", ORDER)
-    async with mq.run(app):
-        await anyio.sleep(1)
+    await run_for(mq, 1, app)
 
     assert (0, 0) == (mq.depth("IN"), mq.depth("BOQ"))
     assert [0, 0] == [event.backout_count for event in mq.told(Delivered)]
@@ -948,8 +917,7 @@ async def test_a_message_is_staged_in_the_unit_of_work_of_other_messages(mq: Que
 
     for each in (b"good", b"x"):
         await mq.put("IN", each)
-    async with mq.run(app):
-        await anyio.sleep(15)
+    await run_for(mq, 15, app)
 
     told = [(event.settlement, type(event.outcome), round(event.handled_s)) for event in mq.told(Settled)]
     assert [(Settlement.COMMIT, Completed, 3), (Settlement.COMMIT, Failed, 3)] == told
@@ -963,9 +931,7 @@ async def test_a_handler_that_puts_and_then_asks_for_a_pause_leaves_its_unit_of_
         await ctx.put("OUT", body)
         raise Retry("later", after=60)
 
-    async with mq.run(app):
-        await mq.put("IN", b"x")
-        await anyio.sleep(10)
+    await run_for(mq, 10, app, b"x")
 
     assert [Settlement.COMMIT] == [event.settlement for event in mq.told(Settled)]
     assert ([], []) == (mq.browse("IN"), mq.browse("OUT"))
@@ -985,9 +951,7 @@ async def test_a_message_with_the_identifiers_of_a_failing_message_is_still_hand
             await mq.put("IN", b"good", priority=9, message_id=b"M" * 24, correlation_id=b"C" * 24)
             raise ValueError(body)
 
-    async with mq.run(app):
-        await mq.put("IN", b"bad", message_id=b"M" * 24, correlation_id=b"C" * 24)
-        await anyio.sleep(60)
+    await run_for(mq, 60, app, b"bad", message_id=b"M" * 24, correlation_id=b"C" * 24)
 
     assert [b"bad", b"good"] == seen
     assert [b"bad"] == [found.body for found in mq.browse("BOQ")]

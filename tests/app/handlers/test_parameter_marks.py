@@ -12,14 +12,10 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers import chain, rfh2
 from mqflow.mqi.options import Format, OpenOption, Persistence, PutOption
 from mqflow.testing.kit import QueueManagerKit
+from tests.running import defining
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
-
-
-@pytest.fixture(autouse=True)
-def queues(mq: QueueManagerKit) -> None:
-    mq.define("BOQ")
-    mq.define("IN", bothresh=3, boqname="BOQ")
+queues = defining("BOQ", bothresh=3, boqname="BOQ")
 
 
 async def received(mq: QueueManagerKit, handler: Callable[..., Any], **message: Any) -> list[str]:

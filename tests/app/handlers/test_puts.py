@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import anyio
 import pytest
 
 from mqflow import App, Context, Message
@@ -12,6 +11,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.policy.poison.disposition import Failed
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import Put
+from tests.running import run_for
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
@@ -87,9 +87,7 @@ async def test_a_request_that_names_a_model_for_its_reply_is_not_answered_into_n
     async def answer(question: str) -> str:
         return question
 
-    async with mq.run(app):
-        await mq.put("IN", "x", reply_to_queue="SYSTEM.DEFAULT.MODEL.QUEUE", message_type=1)
-        await anyio.sleep(5)
+    await run_for(mq, 5, app, "x", reply_to_queue="SYSTEM.DEFAULT.MODEL.QUEUE", message_type=1)
 
     [settled] = [event for event in mq.told(Settled) if event.outcome]
     assert isinstance(settled.outcome, Failed)

@@ -14,17 +14,13 @@ from mqflow.events import Settled
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Settlement
 from mqflow.testing.kit import QueueManagerKit
+from tests.running import defining, run_for
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
 LOST = {Reason.CONNECTION_BROKEN, Reason.Q_MGR_NOT_AVAILABLE, Reason.HOST_NOT_AVAILABLE}
 OUTAGE_S = 60.0
-
-
-@pytest.fixture(autouse=True)
-def queues(mq: QueueManagerKit) -> None:
-    mq.define("OUT")
-    mq.define("IN", bothresh=3, boqname="OUT")
+queues = defining("OUT", bothresh=3, boqname="OUT")
 
 
 async def put(app: App) -> None:
@@ -173,9 +169,7 @@ async def test_a_handler_that_puts_does_not_hold_up_the_controlled_end_of_its_qu
             raise
 
     async def run() -> None:
-        async with mq.run(app):
-            await mq.put("IN", "an order")
-            await anyio.sleep(OUTAGE_S)
+        await run_for(mq, OUTAGE_S, app, "an order")
 
     with pytest.raises(MQIError, match="2059"):  # an embedded queue manager in this process does not come back
         await run()

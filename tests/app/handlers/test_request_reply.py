@@ -15,15 +15,12 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Feedback, MessageType, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.testing.kit import QueueManagerKit
+from tests.running import defining
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
 OWN = b"a correlation of my own".ljust(24)
-
-
-@pytest.fixture(autouse=True)
-def queues(mq: QueueManagerKit) -> None:
-    mq.define("IN")
+queues = defining()
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,9 @@ from mqflow.app.handlers.handler import Handler
 from mqflow.events import Warned
 from mqflow.policy.poison.disposition import Completed, Outcome
 from mqflow.testing.kit import QueueManagerKit
+from tests.running import defining, run_for
 
-
-@pytest.fixture(autouse=True)
-def queues(mq: QueueManagerKit) -> None:
-    for queue in ("OUT", "BOQ"):
-        mq.define(queue)
-    mq.define("IN", bothresh=3, boqname="BOQ")
+queues = defining("OUT", "BOQ", bothresh=3, boqname="BOQ")
 
 
 def said(mq: QueueManagerKit) -> list[str]:
@@ -53,9 +49,7 @@ async def test_a_result_that_is_sent_is_not_reported(mq: QueueManagerKit, goes_t
         return body if goes_to != "nowhere" else None
 
     app.listener("IN")(app.publisher("OUT")(book) if goes_to == "publisher" else book)
-    async with mq.run(app):
-        await mq.put("IN", "one", reply_to_queue="OUT" if goes_to == "ReplyToQ" else "")
-        await anyio.sleep(5)
+    await run_for(mq, 5, app, "one", reply_to_queue="OUT" if goes_to == "ReplyToQ" else "")
 
     assert [] == said(mq)
     assert (0 if goes_to == "nowhere" else 1) == len(mq.browse("OUT"))
@@ -71,8 +65,7 @@ async def test_a_batch_with_one_request_is_answered_and_not_reported(mq: QueueMa
 
     await mq.put("IN", "one")
     await mq.put("IN", "two", reply_to_queue="OUT")
-    async with mq.run(app):
-        await anyio.sleep(5)
+    await run_for(mq, 5, app)
 
     assert [] == said(mq)
     assert [b"2"] == [found.body for found in mq.browse("OUT")]
@@ -90,8 +83,7 @@ async def test_the_start_says_it_if_the_annotation_shows_it(
 
     app.listener("IN")(app.publisher("OUT")(book) if published else book)
     with caplog.at_level(logging.INFO, "mqflow"):
-        async with mq.run(app):
-            await anyio.sleep(1)
+        await run_for(mq, 1, app)
 
     lines = [record.message for record in caplog.records if "goes nowhere" in record.message]
     assert (0 if published else 1) == len(lines)

@@ -15,17 +15,12 @@ from mqflow.policy.poison.redelivery_delay import Pace
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE as STAGING
 from mqflow.testing.faults import Fault
 from mqflow.testing.kit import QueueManagerKit
+from tests.running import defining, moved, run_for
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
 AT_ONCE = Pace(first_s=0.0, max_s=0.0)
-
-
-@pytest.fixture(autouse=True)
-def queues(mq: QueueManagerKit) -> None:
-    mq.define("IN", bothresh=3, boqname="BOQ")
-    mq.define("BOQ")
-    mq.define("OUT")
+queues = defining("BOQ", "OUT", bothresh=3, boqname="BOQ")
 
 
 def failing(times: int, after: float = 60, **options: object) -> tuple[App, list[Message]]:
@@ -89,9 +84,7 @@ async def test_a_worker_handles_others_meanwhile(mq: QueueManagerKit) -> None:
 
 async def test_the_threshold_is_reached_nevertheless(mq: QueueManagerKit) -> None:
     app, seen = failing(100)
-    async with mq.run(app):
-        await mq.put("IN", "text", properties={"colour": "blue"})
-        [dead] = await mq.drain("BOQ", within_s=600)
+    dead = await moved(mq, app, "text", within_s=600, properties={"colour": "blue"})
 
     assert [0, 1, 2] == [message.backout_count for message in seen]
     assert ("text", {"colour": "blue"}) == (dead.text(), dead.properties)
@@ -111,9 +104,7 @@ async def test_backouts_before_and_after_a_wait_add_up(mq: QueueManagerKit) -> N
             raise Retry(after=60)
         raise ValueError("always")
 
-    async with mq.run(app):
-        await mq.put("IN", b"x")
-        [dead] = await mq.drain("BOQ", within_s=600)
+    dead = await moved(mq, app, b"x", within_s=600)
 
     assert [0, 1, 2, 3, 4] == counts
     assert b"x" == dead.body
@@ -122,9 +113,7 @@ async def test_backouts_before_and_after_a_wait_add_up(mq: QueueManagerKit) -> N
 
 async def test_a_consumer_counts_the_backouts_before_the_wait(mq: QueueManagerKit) -> None:
     app, _ = failing(1)
-    async with mq.run(app):
-        await mq.put("IN", b"x")
-        await anyio.sleep(1)
+    await run_for(mq, 1, app, b"x")
     mq.clock.advance(100)
     other = App()
     async with mq.run(other), other.consumer("IN") as consumer:
@@ -210,9 +199,7 @@ async def test_a_worker_waits_where_the_staging_queue_refuses(mq: QueueManagerKi
         if len(at) == 1:
             raise Retry(after=60)
 
-    async with mq.run(app):
-        await mq.put("IN", b"x")
-        await anyio.sleep(61)
+    await run_for(mq, 61, app, b"x")
 
     assert 60 <= at[1][0] - at[0][0] <= 61
     assert any("cannot be staged" in event.text and "MQRC_PUT_INHIBITED" in event.text for event in mq.told(Warned))
@@ -230,8 +217,7 @@ async def test_a_failed_batch_waits_in_the_worker(mq: QueueManagerKit) -> None:
 
     for _ in range(2):
         await mq.put("IN", b"x")
-    async with mq.run(app):
-        await anyio.sleep(100)
+    await run_for(mq, 100, app)
 
     assert [2] == sizes[:1]
     assert [] == mq.told(WaitsOnQueue)
@@ -251,8 +237,7 @@ async def test_messages_that_come_back_from_the_staging_queue_together_are_handl
     for number in range(4):
         await mq.put("IN", b"%d" % number)
     for _ in range(3):
-        async with mq.run(app):
-            await anyio.sleep(1)
+        await run_for(mq, 1, app)
         await anyio.sleep(120)  # all are due when the application starts again
 
     assert [4] + [1] * 12 == sizes
@@ -279,9 +264,7 @@ async def test_no_message_is_lost_or_doubled_where_a_call_of_the_staging_fails(m
             if not puts:
                 await ctx.put("OUT", message.body)
 
-        async with mq.run(app):
-            await mq.put("IN", b"x", persistent=True)
-            await anyio.sleep(200)
+        await run_for(mq, 200, app, b"x", persistent=True)
         assert (1, 0, 0) == tuple(mq.depth(name) for name in ("OUT", "IN", STAGING)), f"{verb} {nth}"
 
 

@@ -3,17 +3,12 @@
 import anyio
 import pytest
 
-from mqflow import App, Backout, Message, MQIError
-from mqflow.mqi.reason_codes import Reason
+from mqflow import App, Backout, Message
 from mqflow.testing.kit import QueueManagerKit
+from tests.running import defining
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
-
-
-@pytest.fixture(autouse=True)
-def queues(mq: QueueManagerKit) -> None:
-    mq.define("BOQ")
-    mq.define("IN", bothresh=1, boqname="BOQ")
+queues = defining("BOQ", bothresh=1, boqname="BOQ")
 
 
 async def test_each_listener_gets_the_messages_of_its_selector_and_the_rest_stays(mq: QueueManagerKit) -> None:
@@ -52,20 +47,6 @@ async def test_a_poison_message_of_a_selector_is_moved(mq: QueueManagerKit) -> N
 
     assert b"2" == poison.body
     assert [b"1"] == [message.body for message in await mq.drain("IN")]
-
-
-async def test_a_selector_that_makes_no_sense_ends_the_start(mq: QueueManagerKit) -> None:
-    app = App()
-
-    @app.listener("IN", selector="colour =")
-    async def red(message: Message) -> None:
-        """Do nothing; the handler is never called."""
-
-    with pytest.raises(MQIError) as told:
-        async with mq.run(app):
-            pass
-
-    assert Reason.SELECTOR_SYNTAX_ERROR == told.value.reason
 
 
 async def test_after_an_outage_the_selector_still_holds(mq: QueueManagerKit) -> None:

@@ -1,5 +1,7 @@
 """Listeners on topics: one subscription for all workers, durable or not, during outages, with poison messages; publications."""
 
+from typing import Any
+
 import anyio
 import msgspec
 import pytest
@@ -198,10 +200,11 @@ async def test_a_topic_takes_delayed_publications_only_where_it_is_defined_to(mq
     assert Reason.PUBLICATION_FAILURE == told.value.reason
 
 
-async def test_a_selector_that_makes_no_sense_ends_the_start(mq: QueueManagerKit) -> None:
+@pytest.mark.parametrize("source", [{"topic": "Prices"}, {"queue": "OUT"}], ids=str)
+async def test_a_selector_that_makes_no_sense_ends_the_start(mq: QueueManagerKit, source: dict[str, Any]) -> None:
     app = App()
 
-    @app.listener(topic="Prices", selector="price >")
+    @app.listener(**source, selector="price >")
     async def book(price: Price) -> None:
         """Do nothing; the handler is never called."""
 

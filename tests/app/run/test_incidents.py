@@ -17,16 +17,11 @@ from mqflow.runtime.listener.delivery import Delivery
 from mqflow.runtime.listener.worker import Worker
 from mqflow.runtime.listener.worker_events import WorkerEvents
 from mqflow.testing.kit import QueueManagerKit
+from tests.running import defining, run_for
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 ASYNCIO = pytest.mark.mq_backend("asyncio")
-
-
-@pytest.fixture(autouse=True)
-def queues(mq: QueueManagerKit) -> None:
-    mq.define("BOQ")
-    mq.define("IN", bothresh=10, boqname="BOQ")
-    mq.define("OTHER")
+queues = defining("BOQ", "OTHER", bothresh=10, boqname="BOQ")
 
 
 class Defect:
@@ -141,16 +136,14 @@ async def test_an_unknown_exception_at_the_start_ends_the_application(
     monkeypatch.setattr(Worker, "open", fails)
 
     with pytest.raises(LookupError, match="not at the start"):
-        async with mq.run(idle()):
-            await anyio.sleep(60)
+        await run_for(mq, 60, idle())
 
     assert [] == mq.told(ConsumerFailed)
 
 
 async def test_a_queue_that_is_not_there_at_the_start_ends_the_application(mq: QueueManagerKit) -> None:
     with pytest.raises(MQIError, match="2085"):
-        async with mq.run(idle("NOWHERE")):
-            await anyio.sleep(60)
+        await run_for(mq, 60, idle("NOWHERE"))
 
     assert [] == mq.told(ConsumerFailed)
 

@@ -12,6 +12,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Settlement
 from mqflow.testing.faults import Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
+from tests.running import defining, moved, run_for
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
@@ -20,11 +21,7 @@ class Order(msgspec.Struct):
     number: int
 
 
-@pytest.fixture(autouse=True)
-def queues(mq: QueueManagerKit) -> None:
-    mq.define("OUT")
-    mq.define("BOQ")
-    mq.define("IN", bothresh=3, boqname="BOQ")
+queues = defining("OUT", "BOQ", bothresh=3, boqname="BOQ")
 
 
 def booking_app(settings: Settings | None = None) -> App:
@@ -70,9 +67,7 @@ async def test_a_worker_pauses_for_a_failed_handler_unless_its_own_connection_is
             mq.faults.add(Fault(verb="MQOPEN", object_name="OUT"))
         await ctx.put("OUT", order)
 
-    async with mq.run(app):
-        await mq.put("IN", Order(1))
-        await mq.drain("OUT", within_s=1_000)
+    await moved(mq, app, Order(1), "OUT", within_s=1_000)
 
     _, second, third = began
     assert (third - second < 60) is own
@@ -288,9 +283,7 @@ async def test_a_connection_that_breaks_under_a_handler_gives_the_message_back_a
             mq.faults.break_connections()
         await ctx.put("OUT", order)
 
-    async with mq.run(app):
-        await mq.put("IN", {"number": 1})
-        await mq.drain("OUT")
+    await moved(mq, app, {"number": 1}, "OUT")
 
     assert [0, 1] == counts
     backed_out, committed = mq.told(Settled)
@@ -313,8 +306,7 @@ async def test_wherever_the_connection_breaks_every_order_is_booked_once_and_eve
     await mq.put("IN", {"number": -1})
     await mq.put("IN", {"number": 2})
 
-    async with mq.run(booking_app()):
-        await anyio.sleep(120)
+    await run_for(mq, 120, booking_app())
 
     assert [1, 2] == sorted(found.json()["number"] for found in mq.browse("OUT"))
     assert [-1] == [found.json()["number"] for found in mq.browse("BOQ")]
@@ -354,8 +346,7 @@ async def test_a_queue_that_does_not_exist_is_an_error_at_the_start_that_names_i
         raise AssertionError("never called")
 
     with pytest.raises(MQIError, match=r"MQOPEN on NOWHERE \(QM1\) failed: MQRC_UNKNOWN_OBJECT_NAME \(2085\)"):
-        async with mq.run(app):
-            await anyio.sleep(1)
+        await run_for(mq, 1, app)
 
 
 async def test_a_listener_waits_for_a_queue_that_another_program_holds_exclusively(mq: QueueManagerKit) -> None:
@@ -375,9 +366,7 @@ async def test_a_listener_waits_for_a_queue_that_another_program_holds_exclusive
 async def test_settings_that_cannot_be_inquired_stop_delivery_after_one_failure_and_a_warning(mq: QueueManagerKit) -> None:
     app = booking_app()
     mq.faults.add(Fault(verb="MQINQ", reason=Reason.NOT_AUTHORIZED, times=10**6))
-    async with mq.run(app):
-        await mq.put("IN", {"number": -1})
-        await anyio.sleep(600)
+    await run_for(mq, 600, app, {"number": -1})
 
     assert "2035" in mq.told(Warned)[0].text
     assert {2035} == {event.reason for event in mq.told(ListenerPaused)}

@@ -24,6 +24,7 @@ from mqflow.testing.faults import Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.testing.virtual_time import Backend, run
 from mqflow.verbs import Put
+from tests.running import run_for
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
@@ -273,9 +274,7 @@ async def test_within_a_handler_a_put_that_loses_its_connection_is_not_repeated(
             refused.append(error.reason)
             raise
 
-    async with mq.run(app):
-        await mq.put("IN", "order")
-        await anyio.sleep(60)
+    await run_for(mq, 60, app, "order")
 
     assert [Reason.CONNECTION_BROKEN] == refused
     assert ["order"] == [message.text() for message in mq.browse("OUT")]

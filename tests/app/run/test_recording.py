@@ -25,18 +25,13 @@ from mqflow.runtime.listener.worker_records import HEARTBEAT_S
 from mqflow.testing.faults import Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import GetOptions
+from tests.running import defining, run_for
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
 ON = Settings(disposition_queue=DISPOSITION_QUEUE)
 COMMITTED, ROLLED_BACK, BACKED_OUT = RecordOutcome.COMMITTED, RecordOutcome.ROLLED_BACK, RecordOutcome.BACKED_OUT
-
-
-@pytest.fixture(autouse=True)
-def queues(mq: QueueManagerKit) -> None:
-    mq.define("BOQ")
-    mq.define("IN", bothresh=3, boqname="BOQ")
-    mq.define(DISPOSITION_QUEUE)
+queues = defining("BOQ", DISPOSITION_QUEUE, bothresh=3, boqname="BOQ")
 
 
 def failing(*bad: str, settings: Settings = ON, **options: Any) -> App:
@@ -52,8 +47,7 @@ def failing(*bad: str, settings: Settings = ON, **options: Any) -> App:
 
 
 async def recorded(mq: QueueManagerKit, app: App, seconds: float = 30.0) -> list[DispositionRecord]:
-    async with mq.run(app):
-        await anyio.sleep(seconds)
+    await run_for(mq, seconds, app)
     return [each for found in await mq.drain(DISPOSITION_QUEUE, at_least=0) for each in many_from_bytes(found.data)]
 
 
@@ -218,8 +212,7 @@ async def test_a_record_is_there_if_and_only_if_its_decision_is(mq: QueueManager
 async def test_the_records_of_a_unit_of_work_share_messages(mq: QueueManagerKit, count: int, expected: list[int]) -> None:
     for number in range(count):
         await mq.put("IN", f"{number}")
-    async with mq.run(failing(unit_of_work=count)):
-        await anyio.sleep(1)
+    await run_for(mq, 1, failing(unit_of_work=count))
 
     messages = [many_from_bytes(found.data) for found in await mq.drain(DISPOSITION_QUEUE)]
 
@@ -262,8 +255,7 @@ async def test_a_worker_that_waits_for_its_turn_says_once_a_minute_that_it_is_th
 
 async def test_a_record_has_its_own_format(mq: QueueManagerKit) -> None:
     await mq.put("IN", "good")
-    async with mq.run(failing()):
-        await anyio.sleep(1)
+    await run_for(mq, 1, failing())
 
     assert {FORMAT} == {found.descriptor.format for found in await mq.drain(DISPOSITION_QUEUE)}
 

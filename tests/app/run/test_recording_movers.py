@@ -23,6 +23,7 @@ from mqflow.policy.poison.disposition_record import (
 from mqflow.testing.dead_letters import put_dead_letter
 from mqflow.testing.faults import Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
+from tests.running import run_for
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
@@ -134,8 +135,7 @@ async def test_a_retry_that_waited_is_deferred_then_released_then_handled(mq: Qu
         if len(seen) == 1:
             raise Retry("not yet", after=20)
 
-    async with mq.run(app):
-        await anyio.sleep(30)
+    await run_for(mq, 30, app)
 
     deferred, released, committed = found = await recorded(mq)
     assert [DEFERRED, RELEASED, COMMITTED] == [each.outcome for each in found]
@@ -160,8 +160,7 @@ async def test_a_message_that_its_queue_refuses_is_recorded_with_why(
     mq.mqsc("DEFINE QLOCAL(DLQ)", f"ALTER QMGR DEADQ('{deadq}')")
     await mq.put("LATER", b"x", delay=5, persistent=True, **wishes)  # type: ignore[arg-type]  # report options
     mq.mqsc("ALTER QLOCAL(LATER) PUT(DISABLED)")
-    async with mq.run(App(name="orders", settings=ON)):
-        await anyio.sleep(5.5)
+    await run_for(mq, 5.5, App(name="orders", settings=ON))
 
     [record] = await recorded(mq)
     assert (outcome, "LATER", target, Reason.PUT_INHIBITED) == (record.outcome, record.queue, record.target_queue, record.mqrc)
@@ -188,8 +187,7 @@ async def test_a_message_that_expired_while_it_waited_is_known_to_have(mq: Queue
     """Only the delay processor can record the expiry."""
     await mq.put("LATER", b"x", delay=5, expiry=6)
     await anyio.sleep(7)
-    async with mq.run(App(name="orders", settings=ON)):
-        await anyio.sleep(1)
+    await run_for(mq, 1, App(name="orders", settings=ON))
 
     assert [(RecordOutcome.EXPIRED, "LATER")] == [(each.outcome, each.queue) for each in await recorded(mq)]
 
@@ -247,8 +245,7 @@ async def test_a_release_is_recorded_once_wherever_its_connection_breaks(
         await mq.put("LATER", f"{number}", persistent=True, delay=2 + number // 3)
     mq.faults.add(Fault(verb=verb, nth=2, moment=moment))
 
-    async with mq.run(App(name="orders", settings=ON)):
-        await anyio.sleep(60)
+    await run_for(mq, 60, App(name="orders", settings=ON))
 
     released = sorted(each.msg_id or b"" for each in await recorded(mq) if each.outcome is RELEASED)
     assert sorted(found.descriptor.message_id for found in mq.browse("LATER")) == released

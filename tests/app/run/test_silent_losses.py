@@ -15,15 +15,10 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Deliver, Failed, Settlement
 from mqflow.testing.faults import Fault
 from mqflow.testing.kit import QueueManagerKit
+from tests.running import defining, moved, run_for
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
-
-
-@pytest.fixture(autouse=True)
-def queues(mq: QueueManagerKit) -> None:
-    mq.define("OUT")
-    mq.define("BOQ")
-    mq.define("IN", bothresh=2, boqname="BOQ")
+queues = defining("OUT", "BOQ", bothresh=2, boqname="BOQ")
 
 
 def hiding(function: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
@@ -67,9 +62,7 @@ async def test_a_handler_is_awaited_however_it_hides_that_it_is_async(mq: QueueM
     app = App()
     app.listener("IN")(handlers[kind])
 
-    async with mq.run(app):
-        await mq.put("IN", b"one")
-        await anyio.sleep(5)
+    await run_for(mq, 5, app, b"one")
 
     assert [b"one"] == seen
     assert [1] == [event.handled_s for event in mq.told(Settled)]
@@ -116,9 +109,7 @@ async def test_middleware_that_returns_no_outcome_commits_nothing(mq: QueueManag
     async def handle(body: bytes) -> None:
         raise ValueError("broken")
 
-    async with mq.run(app):
-        await mq.put("IN", b"one")
-        [dead] = await mq.drain("BOQ")
+    dead = await moved(mq, app, b"one")
 
     assert "TypeError" == dead.why.error
     assert f"Forgetful) returned {returned}, which is not an outcome" in dead.why.text
@@ -131,9 +122,7 @@ async def test_an_outcome_that_a_handler_returns_is_its_outcome(mq: QueueManager
     async def handle(body: bytes) -> Failed:
         return Failed("Mine", "no")
 
-    async with mq.run(app):
-        await mq.put("IN", b"one")
-        [dead] = await mq.drain("BOQ")
+    dead = await moved(mq, app, b"one")
 
     assert ("Mine", "no") == (dead.why.error, dead.why.text)
 
@@ -183,9 +172,7 @@ async def test_hooks_that_raise_touch_no_message_however_many_they_are(mq: Queue
     async def handle(body: bytes) -> None:
         seen.append(body)
 
-    async with mq.run(app):
-        await mq.put("IN", b"one")
-        await anyio.sleep(5)
+    await run_for(mq, 5, app, b"one")
 
     assert [b"one"] == seen
     assert ["broken", "broken_too"] == sorted(event.hook.rpartition(".")[2] for event in mq.told(HookFailed))
@@ -239,9 +226,7 @@ async def test_a_move_whose_handle_does_not_close_puts_one_copy(mq: QueueManager
     async def handle(body: bytes) -> None:
         raise Reject("no")
 
-    async with mq.run(app):
-        await mq.put("IN", b"one")
-        await mq.drain("BOQ")
+    await moved(mq, app, b"one")
 
     assert (0, 0) == (mq.depth("IN"), mq.depth("OUT"))
 
@@ -261,19 +246,6 @@ async def test_a_batch_that_waits_for_more_while_its_queue_is_inhibited_is_deliv
 
     assert [[b"one"]] == seen
     assert [0] == [event.backout_count for event in mq.told(Delivered)]
-
-
-async def test_a_persistent_request_is_answered_on_a_temporary_queue(mq: QueueManagerKit) -> None:
-    app = App()
-
-    @app.listener("IN")
-    async def handle(body: bytes) -> bytes:
-        return b"answer"
-
-    async with mq.run(app):
-        assert b"answer" == await app.request("IN", b"?", reply=bytes, timeout_s=5, persistent=True)
-
-    assert [1] == [len(event.message_ids) for event in mq.told(Settled)]
 
 
 def failing(*_: object) -> Any:
@@ -302,9 +274,7 @@ async def test_a_decision_that_fails_leaves_the_message_to_its_next_delivery(
         if len(seen) <= 3:
             raise ValueError("not yet")
 
-    async with mq.run(app):
-        await mq.put("IN", b"one")
-        await anyio.sleep(60)
+    await run_for(mq, 60, app, b"one")
 
     assert [b"one"] * 4 == seen
     assert (0, 0) == (mq.depth("IN"), mq.depth("BOQ"))
@@ -329,9 +299,7 @@ async def test_properties_that_cannot_be_sent_are_the_handlers_mistake_and_not_t
         seen.append(body)
         await ctx.put("OUT", b"x", properties=properties)
 
-    async with mq.run(app):
-        await mq.put("IN", b"one")
-        [dead] = await mq.drain("BOQ")
+    dead = await moved(mq, app, b"one")
 
     assert ("failed", error, 2) == (dead.why.outcome, dead.why.error, len(seen))
     assert said in dead.why.text

@@ -13,6 +13,7 @@ from mqflow.policy.dead_letters.rules import Action
 from mqflow.testing.dead_letters import put_dead_letter
 from mqflow.testing.faults import CONNECT, Fault
 from mqflow.testing.kit import QueueManagerKit
+from tests.running import run_for
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
@@ -88,8 +89,7 @@ async def test_at_the_start_a_queue_that_may_not_be_read_ends_the_application(mq
     mq.faults.add(Fault(verb="MQOPEN", object_name="IN", reason=Reason.NOT_AUTHORIZED, times=OFTEN))
 
     with pytest.raises(MQIError, match="NOT_AUTHORIZED"):
-        async with mq.run(app):
-            await anyio.sleep(60)
+        await run_for(mq, 60, app)
 
 
 async def test_a_connection_that_is_refused_in_an_outage_ends_the_application(mq: QueueManagerKit) -> None:
@@ -152,5 +152,4 @@ async def test_a_dead_letter_handler_without_its_queue_at_the_start_ends_the_app
     app.dead_letter_handler(queue="NOWHERE")
 
     with pytest.raises(MQIError, match="UNKNOWN_OBJECT_NAME"):
-        async with mq.run(app):
-            await anyio.sleep(60)
+        await run_for(mq, 60, app)

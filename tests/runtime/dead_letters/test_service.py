@@ -18,6 +18,7 @@ from mqflow.runtime.hooks import Broadcast
 from mqflow.testing.dead_letters import put_dead_letter
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.world import World
+from tests.running import run_for
 
 DLQ = "DEAD.LETTERS"
 
@@ -48,8 +49,7 @@ def calls(mq: QueueManagerKit) -> Counter[str]:
 
 async def test_each_of_several_messages_has_a_unit_of_work_of_its_own(mq: QueueManagerKit, tmp_path: Path) -> None:
     put(mq, b"one", b"two", b"three")
-    async with mq.run(application(tmp_path, "RETRYINT(5)\nACTION(RETRY)")):
-        await anyio.sleep(1)
+    await run_for(mq, 1, application(tmp_path, "RETRYINT(5)\nACTION(RETRY)"))
 
     assert [b"one", b"two", b"three"] == [found.body for found in mq.browse("ORDERS.IN")]
     assert 3 == calls(mq)["MQCMIT"]
@@ -57,8 +57,7 @@ async def test_each_of_several_messages_has_a_unit_of_work_of_its_own(mq: QueueM
 
 async def test_a_message_that_stays_costs_no_commit(mq: QueueManagerKit, tmp_path: Path) -> None:
     put(mq, b"one")
-    async with mq.run(application(tmp_path, "RETRYINT(5)\nACTION(IGNORE)")):
-        await anyio.sleep(1)
+    await run_for(mq, 1, application(tmp_path, "RETRYINT(5)\nACTION(IGNORE)"))
 
     assert 1 == len(mq.told(DeadLetterActed))
     assert 0 == calls(mq)["MQCMIT"]

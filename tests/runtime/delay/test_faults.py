@@ -10,6 +10,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE as STAGING
 from mqflow.testing.faults import CONNECT, Call, Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
+from tests.running import run_for
 
 pytestmark = pytest.mark.mq_backend("asyncio")
 
@@ -32,8 +33,7 @@ async def scenario(mq: QueueManagerKit, sent: tuple[str, ...], *plan: Fault) -> 
         await mq.put(queue, b"x", delay=1, persistent=True, reply_to_queue="REPORTS", report=int(Report.EXCEPTION))
     mq.mqsc("ALTER QLOCAL(SHUT) PUT(DISABLED)")
     mq.faults.add(*plan)
-    async with mq.run(App()):
-        await anyio.sleep(60)
+    await run_for(mq, 60, App())
     return {name: mq.depth(name) for name in QUEUES}, list(mq.faults.calls[before:])
 
 
@@ -81,8 +81,7 @@ async def test_messages_due_at_one_time_share_bounded_units_of_work(mq: QueueMan
 async def test_a_unit_of_work_with_much_in_it_takes_no_more(mq: QueueManagerKit) -> None:
     for _ in range(4):
         await mq.put("LATER", bytes(600_000), delay=1, persistent=True)
-    async with mq.run(App()):
-        await anyio.sleep(60)
+    await run_for(mq, 60, App())
 
     assert 4 == mq.depth("LATER")
     assert 2 == sum(call.verb == "MQCMIT" for call in mq.faults.calls)
@@ -102,8 +101,7 @@ async def test_a_message_whose_backout_is_refused_is_not_lost_with_a_later_commi
     mq.mqsc("ALTER QLOCAL(SHUT) PUT(DISABLED)")
     mq.faults.add(Fault(verb="MQBACK", nth=nth, reason=Reason.UNEXPECTED_ERROR))
 
-    async with mq.run(App()):
-        await anyio.sleep(60)
+    await run_for(mq, 60, App())
 
     assert {"LATER": 1, "SHUT": 0, "REPORTS": 0, DLQ: 1, STAGING: 0} == {name: mq.depth(name) for name in QUEUES}
 
@@ -147,8 +145,7 @@ async def test_a_delivery_is_reported_only_when_its_message_is_on_the_target(
         await mq.put(queue, b"x", delay=1, persistent=True)
     mq.mqsc("ALTER QLOCAL(SHUT) PUT(DISABLED)")
     mq.faults.add(Fault(verb="MQCMIT", reason=Reason.BACKED_OUT))
-    async with mq.run(App(hooks=[look])):
-        await anyio.sleep(60)
+    await run_for(mq, 60, App(hooks=[look]))
 
     assert was_there
     assert [True] * mq.depth("LATER") == was_there

@@ -26,6 +26,7 @@ from mqflow.runtime.hooks import Broadcast
 from mqflow.testing.faults import Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.world import THREADS, World
+from tests.running import run_for
 
 pytestmark = pytest.mark.mq_backend("asyncio")
 
@@ -114,26 +115,9 @@ async def test_an_application_delivers_from_the_staging_queue_of_its_queue_manag
     mq: QueueManagerKit, queue: str
 ) -> None:
     await mq.put("LATER", b"x", delay=5)
-    async with mq.run(App(settings=Settings(delay_queue=queue))):
-        await anyio.sleep(10)
+    await run_for(mq, 10, App(settings=Settings(delay_queue=queue)))
 
     assert ([b"x"], 0) == ([found.body for found in mq.browse("LATER")], mq.depth(STAGING))
-
-
-async def test_a_processor_with_its_own_authority_warns_once_although_it_starts_again(mq: QueueManagerKit) -> None:
-    app = App(settings=Settings(delay_queue="STAGED"))
-    app.delay_processor(own_authority=True)
-    async with mq.run(app):
-        for attribute in ("DISABLED", "ENABLED"):
-            mq.mqsc(f"ALTER QLOCAL(STAGED) PUT({attribute})")
-            await anyio.sleep(5)
-
-    text = (
-        "The delay processor of STAGED puts with its own authority. So each user with PUT on STAGED can reach every queue that "
-        "the processor may put to."
-    )
-    assert [Warned(text=text, queue="STAGED")] == mq.told(Warned)
-    assert 2 == len(mq.told(DelayProcessorStarted))
 
 
 @pytest.mark.parametrize("queue", ["STAGED", STAGING])

@@ -17,21 +17,14 @@ from mqflow.mqi.options import Feedback, MessageType, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.testing.faults import Fault, Moment
 from mqflow.testing.kit import Found, QueueManagerKit
+from tests.running import defining
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
 AT_ONCE = Backout(pace=Pace(first_s=0, max_s=0))
 TIMEOUT_S = 60.0
 MESSAGE_ID, CORRELATION_ID = b"M" * 24, b"C" * 24
-
-
-@pytest.fixture(autouse=True)
-def queues(mq: QueueManagerKit) -> None:
-    mq.define("IN", bothresh=3, boqname="BOQ")
-    mq.define("BOQ")
-    mq.define("DLQ")
-    mq.define("REPLIES")
-    mq.mqsc("ALTER QMGR DEADQ(DLQ)")
+queues = defining("BOQ", "DLQ", "REPLIES", dead_letter_queue="DLQ", bothresh=3, boqname="BOQ")
 
 
 def failing(backout: Backout = AT_ONCE, error: Exception | None = None, **options: Any) -> App:

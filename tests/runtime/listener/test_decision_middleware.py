@@ -17,6 +17,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Failed, Outcome, Return
 from mqflow.testing.faults import Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
+from tests.running import defining
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
@@ -27,13 +28,7 @@ LOST_AFTER = Fault(verb="MQCMIT", reason=Reason.CONNECTION_BROKEN, moment=Moment
 REFUSED = Fault(verb="MQPUT", object_name="FAILURES", reason=Reason.Q_FULL)
 REFUSED_LATER = Fault(verb="MQPUT", object_name="FAILURES", reason=Reason.Q_FULL, nth=2)
 NOT_MOVED = Fault(verb="MQPUT", object_name="BOQ", reason=Reason.Q_FULL)
-
-
-@pytest.fixture(autouse=True)
-def queues(mq: QueueManagerKit) -> None:
-    mq.define("IN", bothresh=3, boqname="BOQ")
-    for queue in ("BOQ", "FAILURES", "OUT"):
-        mq.define(queue)
+queues = defining("BOQ", "FAILURES", "OUT", bothresh=3, boqname="BOQ")
 
 
 class FailureFlow:

@@ -17,16 +17,12 @@ from mqflow.testing.faults import FOREVER, Fault
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import GetOptions
 from tests.conformance.under_test import ManualClock
+from tests.running import defining, run_for
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
 NO_PAUSE = Backout(threshold=0, pace=Pace(first_s=0))
-
-
-@pytest.fixture(autouse=True)
-def queues(mq: QueueManagerKit) -> None:
-    mq.define("BOQ")
-    mq.define("IN")
+queues = defining("BOQ")
 
 
 class Service:
@@ -88,8 +84,7 @@ async def test_a_batch_is_at_most_a_burst(mq: QueueManagerKit) -> None:
 
     await put(mq, 10)
     began = anyio.current_time()
-    async with mq.run(app):
-        await anyio.sleep(10)
+    await run_for(mq, 10, app)
 
     assert [4, 10] == [sizes[0][0], sum(size for size, _ in sizes)]
     assert max(size for size, _ in sizes) <= 4
@@ -109,8 +104,7 @@ async def test_each_message_of_a_group_counts_for_the_rate_limit(mq: QueueManage
             descriptor = MessageDescriptor(group_id=group * 24, sequence_number=number, message_flags=int(flags))
             mq.queue_manager.connect().put1("IN", descriptor, b"one of three", PutOption.NO_SYNCPOINT)
     began = anyio.current_time()
-    async with mq.run(app):
-        await anyio.sleep(10)
+    await run_for(mq, 10, app)
 
     assert [(3, 0), (3, 3)] == groups
 
@@ -218,8 +212,7 @@ async def test_a_message_that_a_worker_keeps_until_the_trial_loses_no_attempt_wi
         running.cancel()
     mq.faults.clear()
     service.down = False
-    async with mq.run(app):
-        await anyio.sleep(60)
+    await run_for(mq, 60, app)
 
     assert (["first"], {"second": 1}) == ([message.text() for message in mq.browse("BOQ")], service.done)
     assert [0, counts] == [each.backout_count for each in mq.told(Delivered)]

@@ -12,6 +12,7 @@ from mqflow.policy.poison.disposition import Deliver, Failed, Return
 from mqflow.runtime.hooks import LOG_FIELDS, LogEvents
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import GetOptions
+from tests.running import moved
 
 
 async def test_a_message_has_a_line_at_its_first_failure_and_a_line_at_its_end(
@@ -25,12 +26,10 @@ async def test_a_message_has_a_line_at_its_first_failure_and_a_line_at_its_end(
         raise KeyError("price\nlist")
 
     with caplog.at_level(logging.WARNING, "mqflow"):
-        async with mq.run(app):
-            await mq.put("IN", b"an order")
-            [letter] = await mq.drain("BAD")
+        letter = await moved(mq, app, b"an order", "BAD")
 
     message_id = letter.descriptor.message_id.hex()
-    because = "KeyError: 'price\\nlist' (listener/test_log_events.py:25 in handle)"
+    because = "KeyError: 'price\\nlist' (listener/test_log_events.py:26 in handle)"
     assert [
         f"IN: message {message_id} failed, 1 of 4: {because}",
         f"IN: message {message_id} failed 4 times, on BAD now: {because}",
@@ -141,9 +140,7 @@ async def test_a_message_that_is_handled_is_no_line(mq: QueueManagerKit, caplog:
         await ctx.put("OUT", body)
 
     with caplog.at_level(logging.INFO, "mqflow"):
-        async with mq.run(app):
-            await mq.put("IN", b"an order")
-            await mq.drain("OUT")
+        await moved(mq, app, b"an order", "OUT")
 
     assert [] == [record.message for record in caplog.records if record.levelno >= logging.WARNING]
 

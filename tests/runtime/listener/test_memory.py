@@ -13,6 +13,7 @@ from mqflow.runtime.listener.delivery import Delivery
 from mqflow.runtime.message_notes import message_key
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import GetOptions, Got
+from tests.running import defining
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
@@ -31,10 +32,7 @@ def tokens(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setattr(message_key, "__code__", _identifiers.__code__)
 
 
-@pytest.fixture(autouse=True)
-def queues(mq: QueueManagerKit) -> None:
-    mq.define("BOQ")
-    mq.define("IN", bothresh=THRESHOLD, boqname="BOQ")
+queues = defining("BOQ", bothresh=THRESHOLD, boqname="BOQ")
 
 
 @pytest.mark.sampled(3)

@@ -15,18 +15,12 @@ from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.testing.faults import Fault
 from mqflow.testing.kit import QueueManagerKit
+from tests.running import defining, run_for
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
 USERS = {b'"bad"': "alice", b"2": "bob", b'"bad too"': "carol", b"4": "dave"}
-
-
-@pytest.fixture(autouse=True)
-def queues(mq: QueueManagerKit) -> None:
-    mq.define("BOQ")
-    mq.define("DLQ")
-    mq.define("IN", bothresh=3, boqname="BOQ")
-    mq.mqsc("ALTER QMGR DEADQ(DLQ)")
+queues = defining("BOQ", "DLQ", dead_letter_queue="DLQ", bothresh=3, boqname="BOQ")
 
 
 def put(mq: QueueManagerKit, *bodies: bytes) -> None:
@@ -75,8 +69,7 @@ def application(kind: str) -> App:
 @pytest.mark.parametrize("kind", ["unit", "batch"])
 async def test_a_message_that_is_moved_out_of_a_unit_of_several_keeps_its_own_context(mq: QueueManagerKit, kind: str) -> None:
     put(mq, *USERS)
-    async with mq.run(application(kind)):
-        await anyio.sleep(10)
+    await run_for(mq, 10, application(kind))
 
     assert {'"bad"': {"alice"}, '"bad too"': {"carol"}} == contexts(mq, "BOQ")
     assert len(USERS) == len(mq.told(Delivered))
@@ -88,8 +81,7 @@ async def test_if_the_user_may_not_set_a_context_the_message_is_moved_at_its_nex
 ) -> None:
     mq.faults.add(Fault(verb="MQOPEN", object_name="BOQ", reason=Reason.NOT_AUTHORIZED))
     put(mq, *USERS)
-    async with mq.run(application(kind)):
-        await anyio.sleep(10)
+    await run_for(mq, 10, application(kind))
 
     assert {'"bad"': {"alice"}, '"bad too"': {"carol"}} == contexts(mq, "BOQ")
     assert (0, 0) == (mq.depth("DLQ"), mq.depth("IN"))
@@ -108,8 +100,7 @@ async def test_a_message_that_is_staged_for_its_pause_keeps_its_own_context(mq: 
         users[message.body] = {message.descriptor.user_identifier, message.descriptor.put_application_name}
 
     put(mq, *USERS)
-    async with mq.run(app):
-        await anyio.sleep(900)
+    await run_for(mq, 900, app)
 
     assert {body: {user} for body, user in USERS.items()} == users
     assert [] == [event for event in mq.told(Warned) if "cannot be staged" in event.text]
@@ -139,8 +130,7 @@ async def test_with_the_authority_to_set_a_context_no_other_message_of_the_unit_
     ):
         mq.mqsc(f"SET AUTHREC {what}")
     put(mq, *USERS)
-    async with mq.run(application("unit"), user="app"):
-        await anyio.sleep(10)
+    await run_for(mq, 10, application("unit"), user="app")
 
     assert {'"bad"': {"alice"}, '"bad too"': {"carol"}} == contexts(mq, "BOQ")
     assert (may_set, 0, 0) == (len(USERS) == len(mq.told(Delivered)), mq.depth("DLQ"), mq.depth("IN"))

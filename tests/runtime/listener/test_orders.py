@@ -11,13 +11,10 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.health.records import Doing, ListenerStatus
 from mqflow.testing.faults import CONNECT, Fault
 from mqflow.testing.kit import QueueManagerKit
+from tests.running import defining
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
-
-
-@pytest.fixture(autouse=True)
-def queues(mq: QueueManagerKit) -> None:
-    mq.define("IN", bothresh=3)
+queues = defining(bothresh=3)
 
 
 async def until(bodies: list[str], number: int) -> None:

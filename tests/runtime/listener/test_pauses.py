@@ -11,16 +11,12 @@ from mqflow.events import Event, ListenerPaused, ListenerResumed, ReadinessChang
 from mqflow.mqi.reason_codes import Reason
 from mqflow.testing.faults import Fault
 from mqflow.testing.kit import QueueManagerKit
+from tests.running import defining
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
 PAUSE_S = 30.0
-
-
-@pytest.fixture(autouse=True)
-def queues(mq: QueueManagerKit) -> None:
-    mq.define("BOQ")
-    mq.define("IN", bothresh=2, boqname="BOQ")
+queues = defining("BOQ", bothresh=2, boqname="BOQ")
 
 
 async def test_the_other_messages_of_a_unit_do_not_wait_for_the_pause_of_the_failed_message(mq: QueueManagerKit) -> None:

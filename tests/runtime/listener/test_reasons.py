@@ -20,6 +20,7 @@ from mqflow.cli.text.message_view import view
 from mqflow.events import Decided, Disposed, Settled
 from mqflow.policy.poison.disposition import Failed, Outcome, Undecodable
 from mqflow.testing.kit import Found, QueueManagerKit
+from tests.running import defining
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
@@ -43,10 +44,7 @@ class Sentry:
         return outcome
 
 
-@pytest.fixture(autouse=True)
-def queues(mq: QueueManagerKit) -> None:
-    mq.define("IN", bothresh=3, boqname="BOQ")
-    mq.define("BOQ")
+queues = defining("BOQ", bothresh=3, boqname="BOQ")
 
 
 async def moved(mq: QueueManagerKit, app: App) -> Found:

@@ -10,6 +10,7 @@ from mqflow.events import Disposed, ListenerPaused, ListenerResumed, Reconnected
 from mqflow.mqi.reason_codes import Reason, reason_name
 from mqflow.testing.faults import Fault
 from mqflow.testing.kit import QueueManagerKit
+from tests.running import run_for
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
@@ -94,8 +95,7 @@ async def test_a_listener_in_strict_order_waits_for_the_message_that_stays(mq: Q
     seen = Counter[bytes]()
     await put(mq, b"bad", *GOOD)
 
-    async with mq.run(handling(seen, strict_order=True)):
-        await anyio.sleep(600)
+    await run_for(mq, 600, handling(seen, strict_order=True))
 
     assert {b"bad": 1} == seen
     assert 21 == mq.depth("IN")
@@ -113,8 +113,7 @@ async def test_a_listener_gets_past_a_message_that_stays_if_its_user_may_browse_
     seen = Counter[bytes]()
     await put(mq, b"bad", *GOOD)
 
-    async with mq.run(handling(seen, concurrency=2), user="orders"):
-        await anyio.sleep(600)
+    await run_for(mq, 600, handling(seen, concurrency=2), user="orders")
 
     assert {b"bad": 1} | dict.fromkeys(GOOD[:handled], 1) == seen
     assert 21 - handled == mq.depth("IN")
@@ -143,8 +142,7 @@ async def test_a_listener_that_waits_for_other_messages_makes_few_calls(mq: Queu
     mq.define("IN")
     await put(mq, b"bad")
 
-    async with mq.run(handling(Counter[bytes]())):
-        await anyio.sleep(600)
+    await run_for(mq, 600, handling(Counter[bytes]()))
 
     assert len(mq.told(ListenerPaused)) > 10
     assert len([call for call in mq.faults.calls if call.verb == "MQGET"]) < 200

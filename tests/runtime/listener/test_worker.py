@@ -12,14 +12,10 @@ from mqflow.policy.poison.disposition import Completed, Interrupted, Settlement,
 from mqflow.runtime.listener.disposer import Disposer
 from mqflow.testing.faults import FOREVER, Fault
 from mqflow.testing.kit import QueueManagerKit
+from tests.running import defining, run_for
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
-
-
-@pytest.fixture(autouse=True)
-def queues(mq: QueueManagerKit) -> None:
-    mq.define("BOQ")
-    mq.define("IN", bothresh=3, boqname="BOQ")
+queues = defining("BOQ", bothresh=3, boqname="BOQ")
 
 
 def ends(mq: QueueManagerKit) -> list[tuple[Settlement, int, object]]:
@@ -60,8 +56,7 @@ async def test_a_worker_that_fails_itself_backs_its_unit_out_and_the_next_worker
     monkeypatch.setattr(Disposer, "failed", fail)
     await mq.put("IN", "order")
     with pytest.raises(AssertionError, match="a defect of mqflow"):  # the kit reports each incident
-        async with mq.run(app):
-            await anyio.sleep(60)
+        await run_for(mq, 60, app)
 
     broken = Interrupted("the worker failed: RuntimeError('a defect of mqflow')")
     assert [(Settlement.BACKOUT, 1, broken), (Settlement.COMMIT, 1, Completed())] == ends(mq)
@@ -78,8 +73,7 @@ async def test_a_batch_is_handled_without_the_message_that_cannot_be_decoded(mq:
 
     for body in bodies:
         await mq.put("IN", body)
-    async with mq.run(app):
-        await anyio.sleep(60)
+    await run_for(mq, 60, app)
 
     good = [int(body) for body in bodies if body != "bad"]
     assert [good] * bool(good) == handled
@@ -99,8 +93,7 @@ async def test_a_worker_whose_commit_is_in_doubt_handles_the_next_message_on_a_n
     mq.faults.add(Fault(verb="MQCMIT", reason=Reason.CONNECTION_BROKEN))
     for body in "ab":
         await mq.put("IN", body)
-    async with mq.run(app):
-        await anyio.sleep(60)
+    await run_for(mq, 60, app)
 
     assert (["a", "a", "b"], 0) == (sorted(handled), mq.depth("IN"))
 
@@ -119,8 +112,7 @@ async def test_a_lost_connection_counts_only_for_the_messages_whose_handling_had
 
     for body in "123":
         await mq.put("IN", body)
-    async with mq.run(app):
-        await anyio.sleep(60)
+    await run_for(mq, 60, app)
 
     assert list("123") == handled
     assert list(begun) == [message.text() for message in mq.browse("BOQ")]
@@ -159,8 +151,7 @@ async def test_messages_of_a_unit_lose_no_attempt_if_one_of_its_gets_loses_the_c
     for body in "123":
         await mq.put("IN", body)
     mq.faults.add(Fault(verb="MQGET", object_name="IN", nth=3))
-    async with mq.run(app):
-        await anyio.sleep(60)
+    await run_for(mq, 60, app)
 
     assert list("123") == sorted(handled)
     assert (0, 0) == (mq.depth("BOQ"), mq.depth("IN"))
@@ -205,8 +196,7 @@ async def test_messages_of_a_batch_that_waits_for_more_lose_no_attempt_with_an_a
         await anyio.sleep(1)
         running.cancel()
     mq.faults.clear()
-    async with mq.run(app):
-        await anyio.sleep(60)
+    await run_for(mq, 60, app)
 
     assert [["1"]] == handled
     assert [counts] == [each.backout_count for each in mq.told(Delivered)]
