@@ -68,20 +68,6 @@ def _waiting(owner: EmbeddedQueueManager, wait_ms: int = 20_000) -> GetOptions:
 # ---- what becomes of a unit of work
 
 
-def test_a_socket_that_closes_backs_the_unit_of_work_out(owner: EmbeddedQueueManager, connection: ServedConnection) -> None:
-    _put(owner)
-    handle = connection.open(QUEUE, BOTH)
-    assert connection.get(handle, UNDER_SYNCPOINT) is not None
-    connection.put(handle, PERSISTENT, b"never", PutOption.SYNCPOINT)
-
-    connection.abandon()
-    local = owner.connect()
-    found = local.get(local.open(QUEUE, BOTH), _waiting(owner))
-
-    assert found is not None
-    assert (b"an order", 1) == (found.body, found.descriptor.backout_count)
-
-
 _CLIENT = """
 import sys
 from pathlib import Path
@@ -128,18 +114,6 @@ def test_an_application_that_dies_while_its_get_waits_takes_no_message_along(
 
     assert found is not None
     assert found.descriptor.backout_count == 0
-
-
-def test_disconnecting_commits_as_mqdisc_does(owner: EmbeddedQueueManager, connection: ServedConnection) -> None:
-    connection.put(connection.open(QUEUE, BOTH), PERSISTENT, b"an order", PutOption.SYNCPOINT)
-
-    connection.disconnect()
-    local = owner.connect()
-
-    assert local.get(local.open(QUEUE, BOTH), UNDER_SYNCPOINT) is not None
-    with pytest.raises(MQIError) as told:
-        connection.commit()
-    assert told.value.reason == Reason.HCONN_ERROR
 
 
 # ---- the owner is gone
@@ -520,17 +494,6 @@ def test_a_second_hello_ends_the_connection(server: Server, connection: ServedCo
     assert told.value.reason == Reason.CONNECTION_BROKEN
 
 
-def test_a_handle_of_another_connection_is_2019(server: Server, connection: ServedConnection) -> None:
-    other = ServedQueueManager(server.path).connect()
-    theirs = other.open(QUEUE, BOTH)
-    connection.open(QUEUE, BOTH)  # so that its number exists here too
-
-    with pytest.raises(MQIError) as told:
-        connection.get(theirs, UNDER_SYNCPOINT)
-    assert told.value.reason == Reason.HOBJ_ERROR
-    other.disconnect()
-
-
 def test_a_message_of_many_frames_length_arrives_whole(owner: EmbeddedQueueManager, connection: ServedConnection) -> None:
     body = os.urandom(3_000_000)
     handle = connection.open(QUEUE, BOTH)
@@ -576,18 +539,6 @@ def test_a_frame_that_is_too_long_is_refused_before_it_is_sent(connection: Serve
     connection.backout()  # the connection is as good as before
 
 
-def test_a_frame_that_is_cut_differs_from_the_end_of_the_stream() -> None:
-    here, there = socket.socketpair()
-    frames = Frames(here)
-    there.sendall(b"\0\0\0\2ab\0\0\0\2a")
-    there.close()
-
-    assert frames.receive() == b"ab"
-    with pytest.raises(FrameError, match="within a frame"):
-        frames.receive()
-    here.close()
-
-
 # ---- the socket
 
 
@@ -600,29 +551,6 @@ def test_a_server_that_ends_leaves_the_socket_of_another_where_it_is(owner: Embe
     ServedQueueManager(other.path).connect().disconnect()
     other.close()
     assert not other.path.exists()
-
-
-def test_the_administration_is_served_too(owner: EmbeddedQueueManager, server: Server) -> None:
-    administration = ServedQueueManager(server.path).administration
-
-    administration.define(QueueAttributes(name="NEW.QUEUE", backout_threshold=3))
-    administration.alter("NEW.QUEUE", {"backout_requeue_queue": "ORDERS.BOQ", "max_depth": 7})
-    found = administration.queue("NEW.QUEUE")
-    administration.clear("NEW.QUEUE")
-    status = administration.queue_status("NEW.QUEUE")
-    administration.alter_queue_manager({"dead_letter_queue": "NEW.QUEUE"})
-
-    assert found is not None
-    assert (3, "ORDERS.BOQ", 7) == (found.backout_threshold, found.backout_requeue_queue, found.max_depth)
-    assert status.depth == 0
-    assert owner.administration.queue_manager == administration.queue_manager
-    assert owner.administration.queues() == administration.queues()
-    administration.delete("NEW.QUEUE")
-    assert administration.queue("NEW.QUEUE") is None
-    with pytest.raises(MQIError) as told:
-        administration.define(QueueAttributes(name=QUEUE))
-    assert told.value.reason == Reason.OBJECT_ALREADY_EXISTS
-    administration.close()
 
 
 def test_a_user_that_does_not_administer_the_queue_manager_changes_no_definition(
