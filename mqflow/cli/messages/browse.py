@@ -56,7 +56,7 @@ def command(queue: str, limit: int, where: tuple[str, ...], as_json: bool, url: 
             if not all(matches(shown.facts, name, pattern) for name, pattern in wanted):
                 continue
             number += 1
-            _print(_with_story(shown, url), number, as_json=as_json)
+            _print(_with_story(shown, queue, url), number, as_json=as_json)
     if not number:
         end_without_messages(queue, where)
 
@@ -107,7 +107,7 @@ def _print(shown: MessageView, number: int, *, as_json: bool) -> None:
         show_message(shown, number)
 
 
-def _with_story(shown: MessageView, url: str | None) -> MessageView:
+def _with_story(shown: MessageView, queue: str, url: str | None) -> MessageView:
     """Return the message. If it does not have a reason itself, add the reason from the decision ledger."""
     if shown.why:
         return shown
@@ -117,7 +117,7 @@ def _with_story(shown: MessageView, url: str | None) -> MessageView:
         entries = story(ledger, shown.message_id) if ledger is not None else ()
     except LedgerError:
         return shown  # most queue managers have no ledger: the first entry creates it
-    return replace(shown, why=last_disposal(entries))
+    return replace(shown, why=last_disposal(entries, queue))
 
 
 def condition(text: str) -> tuple[str, str]:

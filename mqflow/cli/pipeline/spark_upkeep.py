@@ -11,6 +11,7 @@ from mqflow.cli.pipeline.folder_uri import existing_folder_uri, folder_uri
 from mqflow.cli.pipeline.spark_session import existing_tables_option
 from mqflow.cli.text.terminal import note, show_table
 from mqflow.folders import Folder
+from mqflow.journal.errors import JournalError
 from mqflow.world import SYSTEM_CLOCK
 
 if TYPE_CHECKING:
@@ -67,7 +68,10 @@ def erase(journal: Folder, tables: Folder, keys: tuple[str, ...], receipt: str |
     from mqflow.journal.personal_data import key_of  # noqa: PLC0415 - only this command needs it
     from mqflow.pipeline.tables import erasure  # noqa: PLC0415 - needs pyarrow
 
-    asked = erasure.Erasure(journal=journal.uri, tables=tables.uri, keys=tuple(key_of(key) for key in keys))
+    try:
+        asked = erasure.Erasure(journal=journal.uri, tables=tables.uri, keys=tuple(key_of(key) for key in keys))
+    except JournalError as error:
+        raise click.BadParameter(str(error), param_hint="--key") from error
     if dry_run:
         rows = [(name, f"{count:,}") for name, count in erasure.find(asked).items()]
         show_table(("lane or table", "rows to erase"), rows, numbers=frozenset({1}))

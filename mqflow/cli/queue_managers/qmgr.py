@@ -97,7 +97,7 @@ def command() -> None:
 
 def _name(ctx: click.Context, param: click.Parameter, value: str) -> str:
     if not is_object_name(value):
-        raise click.BadParameter(f"{value!r} is not a valid name of a queue manager; name a folder with --data.", ctx, param)
+        raise click.BadParameter(f"{value!r} is not a name: it takes 1 to 48 of A-Z a-z 0-9 . _ / %.", ctx, param)
     return value
 
 

@@ -45,10 +45,12 @@ def entry_lines(entry: Entry) -> tuple[str, tuple[str, ...]]:
     return f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1_000:03}", tuple(sentences(entry.event))
 
 
-def last_disposal(entries: Iterable[Entry]) -> tuple[str, ...]:
-    """Return the sentences about the last move or discard in these entries; empty if they have none."""
+def last_disposal(entries: Iterable[Entry], queue: str) -> tuple[str, ...]:
+    """Return the sentences about the last move or discard; empty without one, or if the message is on `queue` again since."""
     disposals = [entry.event for entry in entries if isinstance(entry.event, Disposed)]
-    return tuple(sentences(disposals[-1])) if disposals else ()
+    if not disposals or (disposals[-1].queue == queue and isinstance(disposals[-1].disposition, Requeue | DeadLetter)):
+        return ()
+    return tuple(sentences(disposals[-1]))
 
 
 def sentences(event: MessageEvent) -> Iterator[str]:  # noqa: C901, PLR0912 - one case for each class of event

@@ -207,7 +207,7 @@ def _written(record: DispositionRecord) -> DispositionRecord:
     return replace(record, **{name: text.encode(errors="backslashreplace").decode() for name, text in texts.items()})
 
 
-@lru_cache(maxsize=512)  # often, messages of one unit were put at the same time
+@lru_cache(maxsize=512)  # messages of one unit often have the same put time
 def put_time_us(put_date: str, put_time: str) -> int | None:
     """Return the time of PutDate (YYYYMMDD) and PutTime (HHMMSSTH), in GMT, or None if they are not a time, such as 99 o'clock.
 

@@ -224,10 +224,12 @@ def test_an_event_without_an_outcome_matches_the_empty_pattern() -> None:
 @pytest.mark.usefixtures("five")
 def test_browse_shows_the_last_disposal_of_the_ledger_for_a_message_without_a_reason(run: Run, tmp_path: Path) -> None:
     ledger = DecisionLedger(tmp_path / "data" / LEDGER_FILE)
-    for count in (1, 2):
+    for count, (message_id, queue, target) in enumerate(
+        ((2, "FIRST.IN", "OTHER.BOQ"), (2, "FIRST.IN", "ORDERS.IN"), (1, "ORDERS.IN", "OTHER.BOQ")), 1
+    ):
         ledger(
-            Disposed(queue="FIRST.IN", message_id=b"\2" * 24, listener="book", backout_count=count,
-                     attempts=(Attempt(Requeue("ORDERS.IN")),), outcome=Failed("KeyError", "'a'")),
+            Disposed(queue=queue, message_id=bytes([message_id]) * 24, listener="book", backout_count=count,
+                     attempts=(Attempt(Requeue(target)),), outcome=Failed("KeyError", "'a'")),
         )  # fmt: skip
     ledger.close()
 

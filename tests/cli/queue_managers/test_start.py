@@ -378,7 +378,7 @@ def test_a_name_that_mq_does_not_allow_is_refused(run: Run) -> None:
     refused = run("qmgr", "create", "no name")
 
     assert 2 == refused.exit_code
-    assert "'no name' is not a valid name of a queue manager; name a folder with --data." in refused.stderr
+    assert "'no name' is not a name: it takes 1 to 48 of A-Z a-z 0-9 . _ / %." in refused.stderr
     assert not Path("no name").exists()
 
 

@@ -169,5 +169,5 @@ def test_the_last_disposal_is_the_reason_why_a_message_is_on_its_queue() -> None
     events: tuple[MessageEvent, ...] = (first, DISPOSED, DECIDED)
     entries = [Entry(at, b"1", event) for at, event in enumerate(events)]
 
-    assert tuple(sentences(DISPOSED)) == last_disposal(entries)
-    assert () == last_disposal([Entry(1.0, b"1", DECIDED)])
+    assert tuple(sentences(DISPOSED)) == last_disposal(entries, "BOQ")
+    assert () == last_disposal([Entry(1.0, b"1", DECIDED)], "BOQ")

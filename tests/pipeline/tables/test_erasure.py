@@ -321,7 +321,7 @@ def test_the_command_erases_and_a_dry_run_needs_no_receipt(asked: Erasure, tmp_p
     again = CliRunner().invoke(main, [*options, "--receipt", str(tmp_path / "receipt.json")])
 
     assert (0, 2, 0) == (dry.exit_code, refused.exit_code, done.exit_code), done.output
-    assert (1, "'lane' is not a key.") == (odd.exit_code, odd.stderr[odd.stderr.index("'lane'") :][:20])
+    assert (2, "'lane' is not a key.") == (odd.exit_code, odd.stderr[odd.stderr.index("'lane'") :][:20])
     assert "This erasure ended before, and nothing was done now." in again.stderr
     assert ["payload", "6"] in [line.split() for line in dry.stdout.splitlines()]
     assert ["silver/message", "6"] in [line.split() for line in done.stdout.splitlines()]
