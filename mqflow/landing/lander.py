@@ -21,9 +21,8 @@ from mqflow.journal.rows import Position, columns
 from mqflow.journal.segments import Written, check_room, pending_name, verify, write_pending
 from mqflow.landing.recovery import STATE_QUEUE, Marker, Publish, Refuse, Sound, marker_from, recover, room_for
 from mqflow.many_verbs import inquire_queue_manager, take_unit
-from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.options import Format, GetOption, MatchOption, OpenOption, Persistence, PutOption, Report
+from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import Connection, FusedConnection, GetOptions, Got, ObjectHandle
 from mqflow.world import Clock
@@ -323,14 +322,7 @@ class Lander:
 
     def _commit(self, written: Written) -> None:
         """Replace the marker and commit. After a failure before the commit, back out; leave a commit in doubt as it is."""
-        marker = replace(
-            self._marker,
-            segment=written.number,
-            rows=written.rows,
-            crc=written.crc,
-            size_bytes=written.size_bytes,
-            owner=written.owner,
-        )
+        marker = self._marker.naming(written)
         try:
             held = self._held_marker()
             if held != self._marker:
@@ -373,10 +365,7 @@ class Lander:
 
     def _put_marker(self, marker: Marker, how: PutOption = _PUT) -> str:
         """Put the marker, and return its MsgId in hexadecimal digits."""
-        descriptor = MessageDescriptor(
-            format=Format.STRING, ccsid=1208, correlation_id=marker.correlation_id, persistence=Persistence.PERSISTENT
-        )
-        return self._connection.put(self._state, descriptor, marker.to_bytes(), how).descriptor.message_id.hex()
+        return self._connection.put(self._state, marker.descriptor, marker.to_bytes(), how).descriptor.message_id.hex()
 
     # -- backing out
 

@@ -19,8 +19,7 @@ from mqflow.journal.schemas import Kind
 from mqflow.journal.segments import Written, read_pending, verify
 from mqflow.landing.recovery import Marker, Publish, marker_from, recover
 from mqflow.landing.state_queue import browse_marker, check_queue_manager
-from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import Format, GetOption, OpenOption, Persistence, PutOption
+from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.verbs import Connection, GetOptions, Got
 from mqflow.world import Clock
 
@@ -152,20 +151,10 @@ def settle_lane(
         there = [segment for segment in lane.all_segments() if segment.number == doubt.last]
         tip = there[0].tip if there else lane.trimmed_tip
         last = Written(doubt.last, tip.rows, tip.crc, there[0].size_bytes if there else 0)
-    marker = Marker(
-        journal=journal.id,
-        lane=lane.name,
-        epoch=int(clock.wall()),  # landers count epochs from 1, so no earlier marker has this number
-        segment=last.number,
-        rows=last.rows,
-        crc=last.crc,
-        size_bytes=last.size_bytes,
-    )
-    descriptor = MessageDescriptor(
-        format=Format.STRING, ccsid=1208, correlation_id=marker.correlation_id, persistence=Persistence.PERSISTENT
-    )
+    epoch = int(clock.wall())  # landers count epochs from 1, so no earlier marker has this number
+    marker = Marker(journal=journal.id, lane=lane.name, epoch=epoch).naming(last)
     lane.choose_first_marker("settled")  # no candidate can become the first marker beside the marker below
-    connection.put1(state_queue, descriptor, marker.to_bytes(), PutOption.NO_SYNCPOINT | PutOption.FAIL_IF_QUIESCING)
+    connection.put1(state_queue, marker.descriptor, marker.to_bytes(), PutOption.NO_SYNCPOINT | PutOption.FAIL_IF_QUIESCING)
     lane.note(claimed=True)
     lane.drop_pending()
     return marker

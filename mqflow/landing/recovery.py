@@ -9,9 +9,12 @@ from typing import Final, TypeAlias
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from mqflow.journal.segment_chain import Tip
 from mqflow.journal.segments import Written
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import Format, Persistence
 
 __all__ = ("STATE_QUEUE", "Marker", "Publish", "Recovery", "Refuse", "Sound", "marker_from", "recover", "room_for")
 
@@ -55,6 +58,18 @@ class Marker(Struct, frozen=True, kw_only=True):
     def correlation_id(self) -> bytes:
         """The CorrelId of the marker, which differs for each lane and journal."""
         return sha256(f"{self.journal}\0{self.lane}".encode()).digest()[:24]
+
+    @property
+    def descriptor(self) -> MessageDescriptor:
+        """The descriptor of the message."""
+        return MessageDescriptor(
+            format=Format.STRING, ccsid=1208, correlation_id=self.correlation_id, persistence=Persistence.PERSISTENT
+        )
+
+    def naming(self, written: Written) -> "Marker":
+        """Return the marker of the same lander that names this segment as the last committed one."""
+        said = asdict(written)
+        return replace(self, segment=said.pop("number"), **said)
 
     def to_bytes(self) -> bytes:
         """Return the message data: JSON in UTF-8."""
