@@ -1,10 +1,8 @@
 """A CloudEvent is put and received in structured mode and in binary mode."""
 
 import re
-import tomllib
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -254,11 +252,3 @@ async def test_the_application_of_the_readme_puts_events_in_both_modes(mq: Queue
         CODEC.decode(binary, CloudEvent), datacontenttype=None
     )
     assert ("order.booked", {"number": 7}) == (binary.properties["cloudEvents_type"], binary.json())
-
-
-def test_the_entry_point_names_the_codec() -> None:
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
-
-    [target] = project["entry-points"]["mqflow.codecs"].values()
-    module, name = target.split(":")
-    assert CloudEventsCodec is getattr(import_module(module), name)

@@ -1,10 +1,8 @@
 """A copybook describes the body of a message: its text forms, its refusals, its bytes, its errors, and its use as a codec."""
 
 import re
-import tomllib
 from collections.abc import Mapping
 from decimal import Decimal
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -478,11 +476,3 @@ def test_the_command_names_the_file_of_a_copybook_that_it_refuses(tmp_path: Path
 def test_a_byte_order_mark_is_no_part_of_a_copybook(tmp_path: Path) -> None:
     assert shown(tmp_path, CLAIM) == shown(tmp_path, f"\ufeff{CLAIM}")
     assert Copybook(CLAIM).from_bytes(BODY) == Copybook.read(tmp_path / "claim.cpy").from_bytes(BODY)
-
-
-def test_the_entry_point_names_the_command() -> None:
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
-
-    [target] = project["entry-points"]["mqflow.commands"].values()
-    module, name = target.split(":")
-    assert command is getattr(import_module(module), name)

@@ -1,9 +1,7 @@
 """The metrics that Prometheus reads, for the events of an application."""
 
 import socket
-import tomllib
-from importlib import import_module
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 from msgspec.structs import replace
@@ -34,6 +32,10 @@ from mqflow_prometheus import PrometheusMetrics, port_of_worker, serve
 IN = {"queue": "ORDERS.IN"}
 LISTENER = IN | {"listener": "orders"}
 MESSAGE_ID = bytes(24)
+STARTED = ListenerStarted(queue="ORDERS.IN", listener="orders", concurrency=4)
+PAUSED = ListenerPaused(queue="ORDERS.IN", listener="orders", why="nothing took it", delay_s=1)
+RESUMED = ListenerResumed(queue="ORDERS.IN", listener="orders")
+STOPPED = ListenerStopped(queue="ORDERS.IN", listener="orders")
 
 
 def registry_after(*events: Event) -> CollectorRegistry:
@@ -111,29 +113,24 @@ def test_a_poison_message_is_counted_where_it_ended_and_where_it_was_refused() -
     assert 1 == registry.get_sample_value("mqflow_backout_dispositions_total", held)
 
 
-def test_a_listener_is_paused_from_pause_to_resumption() -> None:
-    started = ListenerStarted(queue="ORDERS.IN", listener="orders", concurrency=4)
-    paused = ListenerPaused(queue="ORDERS.IN", listener="orders", why="nothing took it", delay_s=1)
-    resumed = ListenerResumed(queue="ORDERS.IN", listener="orders")
+@pytest.mark.parametrize(
+    ("events", "running", "paused"),
+    [
+        ((STARTED,), 1, 0),
+        ((STARTED, PAUSED), 1, 1),
+        ((STARTED, PAUSED, RESUMED), 1, 0),
+        ((STARTED, PAUSED, STOPPED), 0, 0),
+        ((STARTED, STOPPED), 0, 0),
+    ],
+)
+def test_a_listener_runs_from_start_to_stop_and_is_paused_until_it_resumes_or_stops(
+    events: Sequence[Event], running: int, paused: int
+) -> None:
+    registry = registry_after(*events)
 
-    assert 0 == registry_after(started).get_sample_value("mqflow_listener_paused", LISTENER)
-    assert 1 == registry_after(started, paused).get_sample_value("mqflow_listener_paused", LISTENER)
-    assert 0 == registry_after(started, paused, resumed).get_sample_value("mqflow_listener_paused", LISTENER)
-
-
-def test_a_listener_that_has_stopped_does_not_pause() -> None:
-    paused = ListenerPaused(queue="ORDERS.IN", listener="orders", why="nothing took it", delay_s=1)
-    stopped = ListenerStopped(queue="ORDERS.IN", listener="orders")
-
-    assert 0 == registry_after(paused, stopped).get_sample_value("mqflow_listener_paused", LISTENER)
-
-
-def test_a_listener_runs_from_start_to_stop() -> None:
-    started = ListenerStarted(queue="ORDERS.IN", listener="orders", concurrency=4)
-    stopped = ListenerStopped(queue="ORDERS.IN", listener="orders")
-
-    assert 1 == registry_after(started).get_sample_value("mqflow_listener_running", LISTENER)
-    assert 0 == registry_after(started, stopped).get_sample_value("mqflow_listener_running", LISTENER)
+    assert (running, paused) == tuple(
+        registry.get_sample_value(f"mqflow_listener_{state}", LISTENER) for state in ("running", "paused")
+    )
 
 
 def test_commits_in_doubt_stuck_handlers_and_failed_consumers_are_counted() -> None:
@@ -197,11 +194,3 @@ def test_readiness_is_a_gauge_that_begins_at_0() -> None:
     shown = [registry_after(*events).get_sample_value("mqflow_ready") for events in ((), (ready,), (ready, not_ready))]
 
     assert [0, 1, 0] == shown
-
-
-def test_the_entry_point_names_the_hook() -> None:
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
-
-    [target] = project["entry-points"]["mqflow.hooks"].values()
-    module, name = target.split(":")
-    assert PrometheusMetrics is getattr(import_module(module), name)

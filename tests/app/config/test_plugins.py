@@ -3,7 +3,9 @@
 import json
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -212,3 +214,12 @@ def test_the_command_ends_well_if_all_plugins_can_be_used(install: Install, monk
     [audit] = map(json.loads, done.stdout.splitlines())
     assert 0 == done.exit_code
     assert ("hooks", "audit", "1.0", "") == (audit["kind"], audit["name"], audit["version"], audit["problem"])
+
+
+def test_each_entry_point_of_our_plugins_names_an_object() -> None:
+    projects = [
+        tomllib.loads(file.read_text())["project"] for file in Path(__file__).parents[3].glob("plugins/*/pyproject.toml")
+    ]
+    groups = [group for project in projects for group in project.get("entry-points", {}).items()]
+
+    assert 3 == len([EntryPoint(name, target, group).load() for group, targets in groups for name, target in targets.items()])
