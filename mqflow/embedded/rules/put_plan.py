@@ -126,8 +126,8 @@ def plan_put(bits: int) -> PutPlan:
 
 
 _MESSAGE_TYPES: Final = frozenset(MessageType)
-_APPLICATION_TYPES: Final = range(65_536, 1_000_000_000)
-_FEEDBACK_MAX: Final = 999_999_999
+_APPLICATION_FIRST: Final = 65_536
+_APPLICATION_LAST: Final = 999_999_999
 _REPORTS: Final = int(
     Report.COA | Report.COD | Report.EXPIRATION | Report.EXCEPTION | Report.PAN | Report.NAN | Report.ACTIVITY
 )
@@ -153,10 +153,11 @@ def check_descriptor(descriptor: MessageDescriptor) -> int:
 
     Refuses a wrong field with 2013, 2014, 2026, 2027, 2029, 2047, 2050, 2061 or 2249.
     """
-    if descriptor.message_type not in _MESSAGE_TYPES and descriptor.message_type not in _APPLICATION_TYPES:
+    # A float in a `range` is looked for one by one, which takes a minute.
+    if descriptor.message_type not in _MESSAGE_TYPES and not _APPLICATION_FIRST <= descriptor.message_type <= _APPLICATION_LAST:
         raise Refusal(Reason.MSG_TYPE_ERROR, f"MsgType {descriptor.message_type}; 1, 2, 4, 8 or from 65536 on")
-    if not 0 <= descriptor.feedback <= _FEEDBACK_MAX:
-        raise Refusal(Reason.FEEDBACK_ERROR, f"Feedback {descriptor.feedback}; 0 to {_FEEDBACK_MAX}")
+    if not 0 <= descriptor.feedback <= _APPLICATION_LAST:
+        raise Refusal(Reason.FEEDBACK_ERROR, f"Feedback {descriptor.feedback}; 0 to {_APPLICATION_LAST}")
     if descriptor.expiry_tenths <= 0 and descriptor.expiry_tenths != EXPIRY_UNLIMITED:
         raise Refusal(Reason.EXPIRY_ERROR, f"Expiry {descriptor.expiry_tenths}")
     if not 0 <= descriptor.persistence <= _AS_Q_DEF:
@@ -203,7 +204,7 @@ def _check_values(descriptor: MessageDescriptor) -> None:
             descriptor.original_length,
         )
         _encode(descriptor)
-    except (struct.error, UnicodeEncodeError) as error:
+    except (struct.error, UnicodeEncodeError, OverflowError, TypeError) as error:
         raise Refusal(Reason.MD_ERROR, f"A number is not an MQLONG, or a text cannot be encoded: {error}") from error
 
 

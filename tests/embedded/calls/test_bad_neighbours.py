@@ -77,6 +77,9 @@ def test_a_subscriber_may_go_while_a_publication_for_it_is_not_committed(queue_m
         {"priority": TOO_LONG},
         {"original_length": TOO_LONG},
         {"report": TOO_LONG},
+        {"backout_count": 2**80},
+        {"put_date": object()},
+        {"message_type": 1.5},
     ],
     ids=str,
 )
@@ -87,8 +90,21 @@ def test_a_descriptor_that_no_mqmd_could_be_is_refused(queue_manager: EmbeddedQu
     with pytest.raises(MQIError) as refused:
         connection.put(handle, replace(PERSISTENT, **field), b"", PutOption.NO_SYNCPOINT)
 
-    assert refused.value.reason == (Reason.FEEDBACK_ERROR if "feedback" in field else Reason.MD_ERROR)
+    reasons = {"feedback": Reason.FEEDBACK_ERROR, "message_type": Reason.MSG_TYPE_ERROR}
+    assert refused.value.reason == reasons.get(next(iter(field)), Reason.MD_ERROR)
     assert still_works(queue_manager)
+
+
+def test_a_message_with_a_field_of_another_type_does_not_block_its_queue(folder: Path) -> None:
+    with EmbeddedQueueManager("QM1", store=SqliteStore(folder / "data")) as opened:
+        opened.administration.define(QueueAttributes(name=QUEUE))
+        connection = opened.connect()
+        handle = connection.open(QUEUE, BOTH)
+        connection.put(handle, replace(PERSISTENT, priority=True), b"1", PutOption.NO_SYNCPOINT)
+
+    with EmbeddedQueueManager("QM1", store=SqliteStore(folder / "data")) as opened:
+        assert still_works(opened)
+        assert ["A message on ORDERS.IN is damaged"] == [why for _, why in opened.quarantined]
 
 
 def test_a_context_that_is_not_text_is_refused(queue_manager: EmbeddedQueueManager) -> None:

@@ -271,7 +271,10 @@ def message_of(row: _Row | None, queues: Mapping[int, str]) -> StoredMessage:
         raise DamagedRowError("its body is damaged")
     if queue not in queues:
         raise DamagedRowError(f"its queue (number {queue}) is gone")
-    descriptor = _decode_descriptor(encoded)
+    try:
+        descriptor = _decode_descriptor(encoded)
+    except msgspec.ValidationError as error:  # a program put a field of another type: True as a number, for example
+        raise DamagedRowError(f"its descriptor is not valid: {error}") from error
     if count is not None and count_of((serial, count, count_check)) > descriptor.backout_count:
         descriptor = msgspec.structs.replace(descriptor, backout_count=count)
     return StoredMessage(
