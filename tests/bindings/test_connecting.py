@@ -16,7 +16,7 @@ from mqflow.mqi.options import OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.standin import ConnectRequest
 from tests.bindings.bound import bound, connected, options
-from tests.standin.harness import Program, in_package, only_in
+from tests.standin.harness import Program, only_in
 
 pytestmark = pytest.mark.xdist_group("standin")
 
@@ -37,7 +37,6 @@ def told(values: Any, *names: str) -> list[object]:
     return [value.rstrip(b"\0").decode() if isinstance(value, bytes) else value for value in map(values.__getitem__, names)]
 
 
-@in_package
 def test_the_channel_and_its_hosts(program: Program) -> None:
     request = asked(program, hosts=(("a.example", 1414), ("b.example", 1415)))
 
@@ -46,7 +45,6 @@ def test_the_channel_and_its_hosts(program: Program) -> None:
     assert expected == told(request.channel, *names)
 
 
-@in_package
 def test_everything_else_in_the_channel_is_as_the_package_has_it(program: Program) -> None:
     """Against the initial values of the package's own MQCD."""
     usual = program.mq.CD(Version=11).get()
@@ -66,40 +64,34 @@ def _bare(value: object) -> object:
     return value.rstrip(b"\0") if isinstance(value, bytes) else value
 
 
-@in_package
 def test_a_client_shares_its_handles_with_any_thread_and_does_not_reconnect_by_itself(program: Program) -> None:
     assert SHARE_NO_BLOCK | CLIENT | NO_RECONNECT == asked(program).options
 
 
-@in_package
 def test_local_bindings_have_no_channel(program: Program) -> None:
     request = asked(program, channel="", hosts=(), binding="local")
 
     assert (SHARE_NO_BLOCK | LOCAL | NO_RECONNECT, {}) == (request.options, request.channel)
 
 
-@in_package
 def test_without_channel_and_binding_the_library_decides(program: Program) -> None:
     request = asked(program, channel="", hosts=())
 
     assert (SHARE_NO_BLOCK | NO_RECONNECT, {}) == (request.options, request.channel)
 
 
-@in_package
 def test_a_connect_without_settings_names_no_user(program: Program) -> None:
     request = asked(program)
 
     assert ({}, {}, "") == (request.security, request.tls, request.user)
 
 
-@in_package
 def test_user_and_password(program: Program) -> None:
     security = asked(program, user="app", password=secret("a long one: " + "p" * 200)).security
 
     assert [1, "app", "a long one: " + "p" * 200] == told(security, "AuthenticationType", "CSPUserId", "CSPPassword")
 
 
-@in_package
 def test_a_user_without_a_password_has_an_empty_one(program: Program) -> None:
     """pymqi would follow the pointer to the password that is missing."""
     security = asked(program, user="app").security
@@ -107,7 +99,6 @@ def test_a_user_without_a_password_has_an_empty_one(program: Program) -> None:
     assert [1, "app", ""] == told(security, "AuthenticationType", "CSPUserId", "CSPPassword")
 
 
-@in_package
 def test_another_user_does_not_get_the_password(program: Program) -> None:
     bound(program, user="app", password=secret("hunter2")).connect(user="other")
 
@@ -121,7 +112,6 @@ def test_a_token(program: Program) -> None:
     assert [2, "header.payload.signature", ""] == told(security, "AuthenticationType", "Token", "CSPUserId")
 
 
-@in_package
 def test_tls(program: Program) -> None:
     request = asked(
         program,
@@ -144,7 +134,6 @@ def _raw(value: object) -> bytes:
     return value
 
 
-@in_package
 def test_the_password_of_the_key_repository(program: Program) -> None:
     request = asked(program, cipher_spec="ANY", key_repository="/keys/app.p12", key_repository_password=secret("swordfish"))
 
@@ -188,7 +177,6 @@ def test_an_option_that_the_package_lacks_is_refused_with_the_alternative(progra
             bound(program, **fields)
 
 
-@in_package
 def test_the_default_queue_manager_is_called_by_its_name_once_reached(program: Program) -> None:
     for name in ("", "*", "*GROUP"):
         connection = connected(program, queue_manager=name)
@@ -200,7 +188,6 @@ def test_the_default_queue_manager_is_called_by_its_name_once_reached(program: P
         connection.disconnect()
 
 
-@in_package
 def test_the_error_of_a_failed_connect_names_the_way_and_no_user(program: Program) -> None:
     with pytest.raises(MQIError) as raised:
         connected(program, queue_manager="QM2", user="app", password=secret("hunter2"))

@@ -23,7 +23,7 @@ from mqflow.standin.library import install
 from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got, ObjectDescriptor
 from tests.bindings.bound import EVERYTHING, connected
 from tests.doubles import SteppingClock
-from tests.standin.harness import Program, in_package, only_in
+from tests.standin.harness import Program, only_in
 
 pytestmark = pytest.mark.xdist_group("standin")
 
@@ -85,7 +85,6 @@ def get_options_of(connection: BoundConnection) -> list[bytes]:
     return seen
 
 
-@in_package
 def test_a_connection_that_is_dropped_commits_nothing(program: Program) -> None:
     """Both packages' QueueManager disconnects when it is collected, and MQDISC commits."""
     connection = connected(program)
@@ -98,7 +97,6 @@ def test_a_connection_that_is_dropped_commits_nothing(program: Program) -> None:
     assert other.get(other.open("Q", OpenOption.INPUT_SHARED), GET) is None
 
 
-@in_package
 def test_a_handler_that_fails_far_down_commits_nothing(program: Program) -> None:
     """The last reference goes with a traceback."""
 
@@ -115,7 +113,6 @@ def test_a_handler_that_fails_far_down_commits_nothing(program: Program) -> None
     assert other.get(other.open("Q", OpenOption.INPUT_SHARED), GET) is None
 
 
-@in_package
 def test_a_message_of_any_length_comes_whole(program: Program) -> None:
     connection = connected(program)
     for options in (GetOption.NO_SYNCPOINT, GetOption.NO_SYNCPOINT | GetOption.ACCEPT_TRUNCATED_MSG):
@@ -126,7 +123,6 @@ def test_a_message_of_any_length_comes_whole(program: Program) -> None:
         assert (LONG, Reason.NONE, len(LONG)) == (found.body, found.reason, found.data_bytes)
 
 
-@in_package
 def test_the_second_get_of_a_long_message_takes_that_message(program: Program) -> None:
     """pymqi gets again with the MQMD that the first get filled in. Here a message of a higher priority arrives in between."""
     connection, other = connected(program), connected(program)
@@ -136,7 +132,6 @@ def test_the_second_get_of_a_long_message_takes_that_message(program: Program) -
     assert (LONG, long.message_id) == ((found := got(connection)).body, found.descriptor.message_id)
 
 
-@in_package
 def test_after_a_long_message_that_another_program_took_the_next_one_is_returned(program: Program) -> None:
     connection, other = connected(program), connected(program)
     put(connection, LONG)
@@ -146,7 +141,6 @@ def test_after_a_long_message_that_another_program_took_the_next_one_is_returned
     assert b"next" == got(connection, GetOptions(options=GetOption.WAIT | GetOption.NO_SYNCPOINT, wait_ms=5_000)).body
 
 
-@in_package
 def test_the_wait_continues_after_another_program_took_the_message(program: Program) -> None:
     for wait_ms, left_ms in (5_000, 3_000), (WAIT_UNLIMITED, WAIT_UNLIMITED):
         connection, other = connected(program), connected(program)
@@ -161,7 +155,6 @@ def test_the_wait_continues_after_another_program_took_the_message(program: Prog
         assert [wait_ms, 0, left_ms] == [MQGMO.number(gmo, "WaitInterval") for gmo in asked]
 
 
-@in_package
 def test_the_get_returns_none_if_another_program_took_the_last_long_message(program: Program) -> None:
     connection, other = connected(program), connected(program)
     put(connection, LONG)
@@ -170,7 +163,6 @@ def test_the_get_returns_none_if_another_program_took_the_last_long_message(prog
     assert connection.get(connection.open("Q", EVERYTHING), GET) is None
 
 
-@in_package
 def test_a_long_message_is_browsed_once_and_the_cursor_moves_on(program: Program) -> None:
     connection = connected(program)
     put(connection, LONG)
@@ -183,7 +175,6 @@ def test_a_long_message_is_browsed_once_and_the_cursor_moves_on(program: Program
     assert [LONG, b"next"] == bodies
 
 
-@in_package
 def test_bytes_that_the_mqi_writes_do_not_change_the_next_get(program: Program) -> None:
     """The packages let the MQI write MsgId and CorrelId into the bytes they are given; the next get would ask for those."""
     connection = connected(program)
@@ -195,7 +186,6 @@ def test_bytes_that_the_mqi_writes_do_not_change_the_next_get(program: Program) 
     assert [b"1", b"2"] == [found.body for found in iter(lambda: connection.get(handle, any_of_them), None)]
 
 
-@in_package
 def test_group_fields_are_in_the_descriptor_and_not_before_the_data(program: Program) -> None:
     """pymqi's MD is of version 1: the group would come as an MQMDE in front of the data."""
     connection = connected(program)
@@ -210,7 +200,6 @@ def test_group_fields_are_in_the_descriptor_and_not_before_the_data(program: Pro
     )  # fmt: skip
 
 
-@in_package
 def test_a_warning_that_took_the_message_comes_with_its_data(program: Program) -> None:
     """The packages raise for every warning, and the message is off the queue."""
     connection = connected(program)
@@ -223,7 +212,6 @@ def test_a_warning_that_took_the_message_comes_with_its_data(program: Program) -
     assert 0 == program.depth()
 
 
-@in_package
 def test_attributes_that_do_not_apply_come_with_those_that_do(program: Program) -> None:
     """ibmmq drops every number of an MQINQ that ends with a warning, 2068 here: an alias has no BOTHRESH."""
     program.kit.mqsc("DEFINE QALIAS(A) TARGET(Q) PUT(DISABLED)")
@@ -236,7 +224,6 @@ def test_attributes_that_do_not_apply_come_with_those_that_do(program: Program) 
     assert ([1, -1, "Q".ljust(48), "*" * 48], Reason.SELECTOR_NOT_FOR_TYPE) == (list(answer.values.values()), answer.reason)
 
 
-@in_package
 def test_a_text_in_other_letters_does_not_shift_the_texts_behind_it(program: Program) -> None:
     program.kit.mqsc("DEFINE PROCESS(P) DESCR('Größe in €') APPLICID('app') USERDATA('data')")
     connection = connected(program)
@@ -247,7 +234,6 @@ def test_a_text_in_other_letters_does_not_shift_the_texts_behind_it(program: Pro
     assert {2011: "Größe in €".ljust(64), 2001: "app".ljust(256), 2021: "data".ljust(128)} == found
 
 
-@in_package
 def test_texts_come_without_their_padding(program: Program) -> None:
     program.kit.mqsc("DEFINE QLOCAL(IN) BOTHRESH(3) BOQNAME(Q)")
 
@@ -256,7 +242,6 @@ def test_texts_come_without_their_padding(program: Program) -> None:
     assert (3, "Q") == (attributes.backout_threshold, attributes.backout_requeue_queue)
 
 
-@in_package
 def test_an_attribute_that_an_older_queue_manager_does_not_know_keeps_its_default(program: Program) -> None:
     """MQINQ refuses all of them for one (2067): CAPEXPRY, say, which was no attribute of its own before 9.3."""
     program.kit.mqsc("DEFINE QLOCAL(IN) BOTHRESH(3) BOQNAME(Q) CAPEXPRY(7)")
@@ -274,7 +259,6 @@ def test_an_attribute_that_an_older_queue_manager_does_not_know_keeps_its_defaul
     assert (3, "Q", -1) == (attributes.backout_threshold, attributes.backout_requeue_queue, attributes.cap_expiry_tenths)
 
 
-@in_package
 def test_two_threads_do_not_use_one_handle_at_a_time(program: Program) -> None:
     """ibmmq has one receive buffer for each handle: a longer get frees the buffer of a get that waits."""
     connection, other = connected(program), connected(program)
@@ -294,7 +278,6 @@ def test_two_threads_do_not_use_one_handle_at_a_time(program: Program) -> None:
     assert [b"at last"] == [each.body for each in found if each]
 
 
-@in_package
 def test_every_message_is_got_once_by_threads_with_a_connection_each(program: Program) -> None:
     sent = [f"{number:04}".encode() * (1 + number % 50) for number in range(400)]
     filling = connected(program)
@@ -319,32 +302,6 @@ def test_every_message_is_got_once_by_threads_with_a_connection_each(program: Pr
     assert sorted(sent) == sorted(found)
 
 
-@in_package
-def test_a_failed_disconnect_raises_its_error(program: Program) -> None:
-    """pymqi ignores the answer of MQDISC: here, that the unit of work was backed out."""
-    connection = connected(program)
-    mqi: Any = connection._mqi
-    mqi.disconnect = lambda _: (CompletionCode.WARNING, Reason.BACKED_OUT)  # the stand-in never answers so; the MQI does
-
-    error = refused(Reason.BACKED_OUT, connection.disconnect)
-
-    assert CompletionCode.WARNING is error.completion
-
-
-@in_package
-def test_a_disconnect_after_the_connection_was_lost_is_quiet(program: Program) -> None:
-    connection = connected(program)
-    program.kit.queue_manager.stop()
-    refused(Reason.Q_MGR_STOPPING, connection.backout)
-    mqi: Any = connection._mqi
-    mqi.disconnect = lambda _: (CompletionCode.FAILED, Reason.CONNECTION_BROKEN)
-
-    connection.disconnect()
-
-    refused(Reason.HCONN_ERROR, connection.commit)
-
-
-@in_package
 def test_a_malformed_header_is_returned_unchanged(program: Program) -> None:
     """If OpenTelemetry is installed, ibmmq's own get parses an MQRFH2, and raises for a malformed MQRFH2."""
     connection = connected(program)
@@ -376,7 +333,6 @@ def test_nothing_is_added_for_opentelemetry(program: Program) -> None:
     assert asked == [b"theirs"]
 
 
-@in_package
 def test_no_message_handle_is_made(program: Program) -> None:
     """pymqi has no MQDLTMH: each handle it makes stays until the disconnect."""
     connection = connected(program)
@@ -390,7 +346,6 @@ def test_no_message_handle_is_made(program: Program) -> None:
     assert [] == [handle for hconn in hconns for handle in hconn.message_handles] + list(host.message_handles)
 
 
-@in_package
 def test_a_refusal_names_verb_object_and_queue_manager(program: Program) -> None:
     """The packages' error has completion code and reason, and nothing else."""
     connection = connected(program)
@@ -401,31 +356,6 @@ def test_a_refusal_names_verb_object_and_queue_manager(program: Program) -> None
     assert CompletionCode.FAILED is error.completion
 
 
-@in_package
-def test_a_handle_of_another_connection_is_refused(program: Program) -> None:
-    """Handles are small numbers: another connection has the same ones for other queues."""
-    program.kit.define("OTHER")
-    connection, other = connected(program), connected(program)
-    connection.open("OTHER", EVERYTHING)
-    handle = other.open("Q", EVERYTHING)
-
-    refused(Reason.HOBJ_ERROR, lambda: connection.get(handle, GET))
-
-
-@in_package
-def test_a_handle_that_was_closed_is_not_used_again(program: Program) -> None:
-    """The MQI may give its number to the next object."""
-    connection = connected(program)
-    handle = connection.open("Q", EVERYTHING)
-    connection.close(handle)
-    asked = get_options_of(connection)
-
-    refused(Reason.HOBJ_ERROR, lambda: connection.get(handle, GET))
-
-    assert [] == asked
-
-
-@in_package
 def test_properties_come_in_the_data_and_never_in_a_message_handle(program: Program) -> None:
     """In pymqi the content of a handle leaks with it. mqflow sets PROPERTIES_FORCE_MQRFH2 if it must not lose properties."""
     connection = connected(program)
@@ -438,7 +368,6 @@ def test_properties_come_in_the_data_and_never_in_a_message_handle(program: Prog
     assert b"1" == got(connection, GetOptions(options=GetOption.PROPERTIES_FORCE_MQRFH2)).body
 
 
-@in_package
 def test_an_identifier_that_does_not_fit_is_refused_and_not_cut(program: Program) -> None:
     connection = connected(program)
     handle = connection.open("Q", EVERYTHING)
@@ -447,7 +376,6 @@ def test_an_identifier_that_does_not_fit_is_refused_and_not_cut(program: Program
         refused(Reason.MD_ERROR, lambda wrong=wrong: connection.get(handle, GetOptions(message_id=wrong)))  # type: ignore[misc]
 
 
-@in_package
 def test_of_an_open_queue_it_is_known_whose_it_is(program: Program) -> None:
     """A remote queue's definition may stand for a queue of the same name elsewhere."""
     handle = connected(program).open("Q", EVERYTHING)

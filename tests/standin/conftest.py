@@ -28,3 +28,22 @@ def package(package_search: tuple[str, list[str]]) -> Iterator[Child]:
     child = Child(*package_search)
     yield child
     child.close()
+
+
+@pytest.fixture
+def program(package: Child) -> Child:
+    """The process in which the test gets its `Program`."""
+    return package
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test with a `Program` in the process of its package."""
+    child = pyfuncitem.funcargs.get("program")
+    if not isinstance(child, Child):
+        return None
+    mark = pyfuncitem.get_closest_marker("only_in")
+    if mark is not None and child.name != mark.args[0]:
+        pytest.skip(mark.args[1])
+    child.run(pyfuncitem.path, pyfuncitem.originalname)
+    return True

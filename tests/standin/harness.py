@@ -1,7 +1,7 @@
 """Runs tests in a process of their own, in which ibmmq or pymqi is the real, unmodified package on the stand-in library.
 
 A process has one such library, and a fault of a C extension ends its process. So the tests run in a child, by name, one after
-the other. `in_package` makes a test of a function that takes a `Program`.
+the other: each test with the parameter `program` gets its `Program` there, once with each package.
 """
 
 import gc
@@ -13,7 +13,6 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from functools import wraps
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,7 +21,7 @@ import pytest
 
 from mqflow.testing.standin import StandInKit
 
-__all__ = ("ENDED", "ROOT", "Child", "Plant", "Program", "environment", "in_package", "only_in", "serve")
+__all__ = ("ENDED", "ROOT", "Child", "Plant", "Program", "environment", "only_in", "serve")
 
 ROOT = Path(__file__).parents[2]
 
@@ -87,32 +86,9 @@ class Program:
         return self.kit.queue_manager.administration.queue_status(name).depth
 
 
-def in_package(test: Callable[[Program], None]) -> Callable[..., None]:
-    """Make a test that runs in the child, once with each package."""
-
-    @wraps(test)
-    def run(package: "Child") -> None:
-        package.run(Path(test.__code__.co_filename), test.__name__)
-
-    del run.__wrapped__  # pytest would look at its arguments
-    run.inner = test  # type: ignore[attr-defined]  # where the child finds it
-    return run
-
-
-def only_in(name: str, why: str) -> Callable[[Callable[[Program], None]], Callable[..., None]]:
-    """Make a test that runs in the child, with this package only; `why` says what keeps it from the other."""
-
-    def decorate(test: Callable[[Program], None]) -> Callable[..., None]:
-        def run(package: "Child") -> None:
-            if package.name != name:
-                pytest.skip(why)
-            package.run(Path(test.__code__.co_filename), test.__name__)
-
-        run.__name__ = test.__name__
-        run.inner = test  # type: ignore[attr-defined]  # as above
-        return run
-
-    return decorate
+def only_in(name: str, why: str) -> pytest.MarkDecorator:
+    """Mark a test that runs with this package only; `why` says what keeps it from the other."""
+    return pytest.mark.only_in(name, why)
 
 
 def environment(search: list[str]) -> dict[str, str]:
@@ -180,7 +156,7 @@ def serve(package: str) -> None:
             try:
                 with closing(StandInKit()) as kit:
                     mq = mq or importlib.import_module(package)
-                    getattr(modules[file], name).inner(Program(mq, kit))
+                    getattr(modules[file], name)(Program(mq, kit))
             except BaseException as error:  # noqa: BLE001 - the parent receives it, and fails
                 failure = "".join(traceback.format_exception(error, limit=-4))
         answers.write(json.dumps(failure) + "\n")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.standin.harness import Program, in_package, only_in
+from tests.standin.harness import Program, only_in
 
 pytestmark = pytest.mark.xdist_group("standin")
 
@@ -17,7 +17,6 @@ def names(program: Program, results: list[dict[int, Any]]) -> list[bytes]:
     return [result[program.c.MQCA_Q_NAME].strip() for result in results]
 
 
-@in_package
 def test_the_queue_manager_answers_a_ping(program: Program) -> None:
     assert not any(pcf(program).MQCMD_PING_Q_MGR())
 
@@ -27,7 +26,6 @@ def test_a_connected_queue_manager_is_connected(program: Program) -> None:
     assert program.manager.is_connected
 
 
-@in_package
 def test_a_queue_is_created_changed_inquired_and_deleted(program: Program) -> None:
     mq, c, commands = program.mq, program.c, pcf(program)
     name = {c.MQCA_Q_NAME: b"MADE.BY.PCF"}
@@ -42,7 +40,6 @@ def test_a_queue_is_created_changed_inquired_and_deleted(program: Program) -> No
     assert c.MQCC_FAILED == error.comp
 
 
-@in_package
 def test_a_create_of_a_queue_that_is_there_is_refused_with_its_reason(program: Program) -> None:
     c, commands = program.c, pcf(program)
     arguments = {c.MQCA_Q_NAME: b"Q", c.MQIA_Q_TYPE: c.MQQT_LOCAL}
@@ -52,7 +49,6 @@ def test_a_create_of_a_queue_that_is_there_is_refused_with_its_reason(program: P
     assert [b"Q"] == names(program, commands.MQCMD_INQUIRE_Q({c.MQCA_Q_NAME: b"Q"}))
 
 
-@in_package
 def test_structures_and_filters_of_the_packages_are_understood(program: Program) -> None:
     mq, c = program.mq, program.c
     program.open().put(b"one")
@@ -71,7 +67,6 @@ def test_structures_and_filters_of_the_packages_are_understood(program: Program)
     assert {c.MQCA_Q_NAME, c.MQIA_Q_TYPE, c.MQCA_Q_DESC, c.MQIA_CURRENT_Q_DEPTH} == set(results[0])
 
 
-@in_package
 def test_a_filter_by_text_takes_a_generic_value(program: Program) -> None:
     mq, c = program.mq, program.c
     program.kit.define("A", descr="Orders of today")
@@ -82,7 +77,6 @@ def test_a_filter_by_text_takes_a_generic_value(program: Program) -> None:
     assert [b"A"] == names(program, results)
 
 
-@in_package
 def test_a_program_inquires_and_changes_the_queue_manager(program: Program) -> None:
     c, commands = program.c, pcf(program)
 
@@ -92,7 +86,6 @@ def test_a_program_inquires_and_changes_the_queue_manager(program: Program) -> N
     assert (b"QM1", b"changed by PCF") == (found[c.MQCA_Q_MGR_NAME].strip(), found[c.MQCA_Q_MGR_DESC].strip())
 
 
-@in_package
 def test_a_namelist_is_created_with_names_inquired_and_deleted(program: Program) -> None:
     mq, c, commands = program.mq, program.c, pcf(program)
     name = {c.MQCA_NAMELIST_NAME: b"NAMES.OF.MINE"}
@@ -105,7 +98,6 @@ def test_a_namelist_is_created_with_names_inquired_and_deleted(program: Program)
     program.refused(c.MQRC_UNKNOWN_OBJECT_NAME, lambda: commands.MQCMD_INQUIRE_NAMELIST(name))
 
 
-@in_package
 def test_a_channel_is_created_inquired_and_deleted(program: Program) -> None:
     cfc, commands = program.mq.CMQCFC, pcf(program)
     name, svrconn = {cfc.MQCACH_CHANNEL_NAME: b"MADE.BY.PCF"}, 7
@@ -118,7 +110,6 @@ def test_a_channel_is_created_inquired_and_deleted(program: Program) -> None:
     program.refused(cfc.MQRCCF_CHANNEL_NOT_FOUND, lambda: commands.MQCMD_INQUIRE_CHANNEL(name))
 
 
-@in_package
 def test_the_authentication_that_the_queue_manager_names_is_there(program: Program) -> None:
     c, cfc, commands = program.c, program.mq.CMQCFC, pcf(program)
     (manager,) = commands.MQCMD_INQUIRE_Q_MGR()
@@ -129,7 +120,6 @@ def test_the_authentication_that_the_queue_manager_names_is_there(program: Progr
     assert cfc.MQCHK_NONE == found[c.MQIA_CHECK_CLIENT_BINDING]
 
 
-@in_package
 def test_connections_are_inquired_by_a_generic_identifier(program: Program) -> None:
     mq, c, cfc = program.mq, program.c, program.mq.CMQCFC
     arguments = {
@@ -144,7 +134,6 @@ def test_connections_are_inquired_by_a_generic_identifier(program: Program) -> N
     assert all({cfc.MQCACH_CONNECTION_NAME, cfc.MQCACH_CHANNEL_NAME} <= set(result) for result in results)
 
 
-@in_package
 def test_a_subscription_is_created_inquired_and_deleted(program: Program) -> None:
     c, cfc, commands = program.c, program.mq.CMQCFC, pcf(program)
     name = {cfc.MQCACF_SUB_NAME: b"desk 1"}
@@ -158,7 +147,6 @@ def test_a_subscription_is_created_inquired_and_deleted(program: Program) -> Non
     program.refused(c.MQRC_NO_SUBSCRIPTION, lambda: commands.MQCMD_INQUIRE_SUBSCRIPTION(name))
 
 
-@in_package
 def test_authorities_are_given_to_a_user(program: Program) -> None:
     c, cfc = program.c, program.mq.CMQCFC
     on_queue = {cfc.MQCACF_AUTH_PROFILE_NAME: b"Q", cfc.MQIACF_OBJECT_TYPE: c.MQOT_Q}
@@ -170,7 +158,6 @@ def test_authorities_are_given_to_a_user(program: Program) -> None:
     assert [["PUT"]] == [sorted(record.authorities) for record in records if record.entity == "bob"]
 
 
-@in_package
 def test_the_figures_of_a_monitor_agree_with_the_queue(program: Program) -> None:
     """The calls of Datadog's ibm_mq check and of pymqi monitors: MQINQ, and the statistics and statuses by PCF."""
     c, commands, cfc = program.c, pcf(program), program.mq.CMQCFC
@@ -190,7 +177,6 @@ def test_the_figures_of_a_monitor_agree_with_the_queue(program: Program) -> None
     assert (0, 0) == tuple(program.manager.inquire(selector) for selector in (c.MQIA_PERFORMANCE_EVENT, c.MQIA_STATISTICS_MQI))
 
 
-@in_package
 def test_the_text_of_an_attribute_is_utf_8_in_mqset_and_mqinq(program: Program) -> None:
     c = program.c
     queue = program.open(c.MQOO_SET | c.MQOO_INQUIRE)
@@ -205,7 +191,6 @@ def test_the_text_of_an_attribute_is_utf_8_in_mqset_and_mqinq(program: Program) 
     assert "Größe".encode() == queue.inquire(c.MQCA_Q_DESC).strip()
 
 
-@in_package
 def test_a_text_of_mqset_ends_at_its_first_nul(program: Program) -> None:
     c = program.c
     queue = program.open(c.MQOO_SET | c.MQOO_INQUIRE)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mqflow.standin import install
-from tests.standin.harness import Program, in_package
+from tests.standin.harness import Program
 
 pytestmark = pytest.mark.xdist_group("standin")
 
@@ -20,14 +20,12 @@ def _said(values: Mapping[str, int | str | bytes], *names: str) -> tuple[object,
     return tuple(value.rstrip(b"\0") if isinstance(value, bytes) else value for value in map(values.__getitem__, names))
 
 
-@in_package
 def test_another_queue_manager_is_not_known(program: Program) -> None:
     manager = program.mq.QueueManager(None)
 
     program.refused(program.c.MQRC_Q_MGR_NAME_ERROR, lambda: manager.connect_with_options(b"QM2"))
 
 
-@in_package
 def test_a_connection_that_shares_no_handles_belongs_to_its_thread(program: Program) -> None:
     manager = program.connect_alone()
     reasons: list[int] = []
@@ -43,7 +41,6 @@ def test_a_connection_that_shares_no_handles_belongs_to_its_thread(program: Prog
     manager.commit()
 
 
-@in_package
 def test_a_shared_connection_waits_for_the_call_of_another_thread(program: Program) -> None:
     queue, c = program.open(), program.c
     gmo = program.gmo(c.MQGMO_WAIT, WaitInterval=30_000)
@@ -58,7 +55,6 @@ def test_a_shared_connection_waits_for_the_call_of_another_thread(program: Progr
     assert [b"at last"] == got
 
 
-@in_package
 def test_user_and_password_reach_the_library(program: Program) -> None:
     program.connect(user="alice", password="secret")  # noqa: S106 - of nobody
 
@@ -67,7 +63,6 @@ def test_user_and_password_reach_the_library(program: Program) -> None:
     assert "secret" not in repr(asked)
 
 
-@in_package
 def test_the_fields_of_the_channel_reach_the_library(program: Program) -> None:
     channel = {"ChannelName": b"TLS.SVRCONN", "SSLCipherSpec": b"ANY_TLS12_OR_HIGHER"}
 
@@ -78,7 +73,6 @@ def test_the_fields_of_the_channel_reach_the_library(program: Program) -> None:
     assert (b"/keys/app", b"app") == _said(asked.tls, "KeyRepository", "CertificateLabel")
 
 
-@in_package
 def test_a_channel_with_tls_refuses_a_program_without_it_or_without_a_certificate(program: Program) -> None:
     mq, c = program.mq, program.c
     program.kit.mqsc("DEFINE CHANNEL(TLS.SVRCONN) CHLTYPE(SVRCONN) SSLCIPH(ANY_TLS12) SSLCAUTH(REQUIRED)")
@@ -96,7 +90,6 @@ def test_a_channel_with_tls_refuses_a_program_without_it_or_without_a_certificat
     assert c.MQCC_WARNING == warning.comp
 
 
-@in_package
 def test_every_call_says_that_the_queue_manager_has_stopped(program: Program) -> None:
     queue, c = program.open(), program.c
     program.kit.queue_manager.stop()
@@ -106,7 +99,6 @@ def test_every_call_says_that_the_queue_manager_has_stopped(program: Program) ->
     program.refused(c.MQRC_Q_MGR_NOT_AVAILABLE, program.connect)
 
 
-@in_package
 def test_a_thread_has_one_connection_that_shares_no_handles(program: Program) -> None:
     first = program.connect_alone()
 
@@ -116,7 +108,6 @@ def test_a_thread_has_one_connection_that_shares_no_handles(program: Program) ->
     first.commit()
 
 
-@in_package
 def test_a_thread_does_not_inherit_the_connection_of_an_ended_thread(program: Program) -> None:
     kept: list[object] = []
 
@@ -128,7 +119,6 @@ def test_a_thread_does_not_inherit_the_connection_of_an_ended_thread(program: Pr
     assert 20 == len(kept)
 
 
-@in_package
 def test_no_call_of_another_thread_waits_where_blocking_is_not_wanted(program: Program) -> None:
     c = program.c
     manager = program.connect(c.MQCNO_HANDLE_SHARE_NO_BLOCK)
@@ -154,14 +144,12 @@ def test_no_call_of_another_thread_waits_where_blocking_is_not_wanted(program: P
     assert ({c.MQRC_CALL_IN_PROGRESS}, [b"go on"]) == (reasons, body)
 
 
-@in_package
 def test_a_global_unit_of_work_cannot_be_begun(program: Program) -> None:
     manager, c = program.connect_alone(), program.c
 
     program.refused(c.MQRC_ENVIRONMENT_ERROR if program.is_pymqi else c.MQRC_NO_EXTERNAL_PARTICIPANTS, manager.begin)
 
 
-@in_package
 def test_threads_with_a_handle_each_get_every_message_once(program: Program) -> None:
     queue, c = program.open(), program.c
     sent = [b"%d" % number for number in range(400)]
@@ -187,7 +175,6 @@ def test_threads_with_a_handle_each_get_every_message_once(program: Program) -> 
     assert sorted(sent) == sorted(got)
 
 
-@in_package
 def test_a_defect_of_the_library_itself_is_2195(program: Program) -> None:
     def fail(request: object) -> None:
         raise ZeroDivisionError
@@ -196,7 +183,6 @@ def test_a_defect_of_the_library_itself_is_2195(program: Program) -> None:
         program.refused(program.c.MQRC_UNEXPECTED_ERROR, program.connect)
 
 
-@in_package
 def test_a_stand_in_that_was_withdrawn_is_no_queue_manager_any_more(program: Program) -> None:
     with install(program.kit.queue_manager):
         program.connect()
@@ -204,7 +190,6 @@ def test_a_stand_in_that_was_withdrawn_is_no_queue_manager_any_more(program: Pro
     program.refused(program.c.MQRC_Q_MGR_NOT_AVAILABLE, program.connect)
 
 
-@in_package
 def test_the_withdrawal_of_a_stand_in_backs_out_its_open_units_of_work(program: Program) -> None:
     pmo = program.mq.PMO(Options=program.c.MQPMO_SYNCPOINT)
     with install(program.kit.queue_manager):
@@ -215,7 +200,6 @@ def test_the_withdrawal_of_a_stand_in_backs_out_its_open_units_of_work(program: 
     assert 0 == program.depth()
 
 
-@in_package
 def test_a_name_that_starts_with_an_asterisk_is_any_queue_manager(program: Program) -> None:
     manager = program.mq.QueueManager(None)
 
@@ -224,7 +208,6 @@ def test_a_name_that_starts_with_an_asterisk_is_any_queue_manager(program: Progr
     manager.commit()
 
 
-@in_package
 def test_of_users_that_are_known_the_password_must_be_right(program: Program) -> None:
     """CONNAUTH as IBM's queue managers have it by default: CHCKLOCL(OPTIONAL), CHCKCLNT(REQDADM)."""
     with install(program.kit.queue_manager, users={"alice": "right", "bob": ""}):
@@ -240,7 +223,6 @@ def test_of_users_that_are_known_the_password_must_be_right(program: Program) ->
             program.refused(program.c.MQRC_NOT_AUTHORIZED, partial(program.connect, **wrong))
 
 
-@in_package
 def test_the_authority_records_decide_about_a_user(program: Program) -> None:
     program.kit.mqsc("SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('alice') AUTHADD(CONNECT)")
     program.refused(program.c.MQRC_NOT_AUTHORIZED, lambda: program.connect(user="bob", password=""))

@@ -6,12 +6,11 @@ First the rules of IBM's documentation that no public suite of the packages chec
 import pytest
 
 from mqflow.mqi.headers.descriptor_extension import DescriptorExtension, to_bytes
-from tests.standin.harness import Program, in_package, only_in
+from tests.standin.harness import Program, only_in
 
 pytestmark = pytest.mark.xdist_group("standin")
 
 
-@in_package
 def test_a_message_put_is_got_with_its_descriptor(program: Program) -> None:
     queue, got = program.open(), program.md()
 
@@ -22,7 +21,6 @@ def test_a_message_put_is_got_with_its_descriptor(program: Program) -> None:
     assert got.MsgId != bytes(24)
 
 
-@in_package
 def test_each_backout_of_a_get_adds_one_to_the_backout_count(program: Program) -> None:
     queue = program.open()
     queue.put(b"poison")
@@ -37,7 +35,6 @@ def test_each_backout_of_a_get_adds_one_to_the_backout_count(program: Program) -
     assert [0, 1, 2] == counts
 
 
-@in_package
 def test_the_backout_count_is_kept_in_a_version_1_descriptor_as_well(program: Program) -> None:
     queue, md = program.open(), program.mq.MD(Version=1)
     queue.put(b"poison")
@@ -49,7 +46,6 @@ def test_the_backout_count_is_kept_in_a_version_1_descriptor_as_well(program: Pr
     assert 1 == md.BackoutCount
 
 
-@in_package
 def test_disconnecting_commits_the_unit_of_work(program: Program) -> None:
     pmo = program.mq.PMO(Options=program.c.MQPMO_SYNCPOINT)
     program.manager.put1(b"Q", b"in doubt", program.md(), pmo)
@@ -60,7 +56,6 @@ def test_disconnecting_commits_the_unit_of_work(program: Program) -> None:
     assert b"in doubt" == program.open(manager=program.other).get()
 
 
-@in_package
 def test_losing_the_last_reference_to_a_connection_commits_too(program: Program) -> None:
     pmo = program.mq.PMO(Options=program.c.MQPMO_SYNCPOINT)
     manager = program.connect()
@@ -71,7 +66,6 @@ def test_losing_the_last_reference_to_a_connection_commits_too(program: Program)
     assert b"by accident" == program.open().get()
 
 
-@in_package
 def test_a_message_that_is_cut_off_is_gone_when_truncation_is_accepted(program: Program) -> None:
     queue, c = program.open(), program.c
     queue.put(b"0123456789")
@@ -84,7 +78,6 @@ def test_a_message_that_is_cut_off_is_gone_when_truncation_is_accepted(program: 
     assert 0 == program.depth()
 
 
-@in_package
 def test_a_message_that_does_not_fit_stays_when_truncation_is_not_accepted(program: Program) -> None:
     queue, c = program.open(), program.c
     queue.put(b"0123456789")
@@ -95,7 +88,6 @@ def test_a_message_that_does_not_fit_stays_when_truncation_is_not_accepted(progr
     assert b"0123456789" == queue.get()
 
 
-@in_package
 def test_a_message_longer_than_the_packages_first_buffer_is_got_whole(program: Program) -> None:
     queue = program.open()
     queue.put(b"x" * 100_000)
@@ -103,7 +95,6 @@ def test_a_message_longer_than_the_packages_first_buffer_is_got_whole(program: P
     assert b"x" * 100_000 == queue.get()
 
 
-@in_package
 def test_a_temporary_dynamic_queue_goes_with_the_handle_that_made_it(program: Program) -> None:
     program.kit.define("MODEL", "QMODEL", deftype="TEMPDYN")
     mq, c = program.mq, program.c
@@ -117,7 +108,6 @@ def test_a_temporary_dynamic_queue_goes_with_the_handle_that_made_it(program: Pr
     program.refused(c.MQRC_UNKNOWN_OBJECT_NAME, lambda: program.open(c.MQOO_OUTPUT, names[0]))
 
 
-@in_package
 def test_a_queue_open_exclusively_cannot_be_opened_for_input(program: Program) -> None:
     c = program.c
     held = program.open(c.MQOO_INPUT_EXCLUSIVE)
@@ -128,7 +118,6 @@ def test_a_queue_open_exclusively_cannot_be_opened_for_input(program: Program) -
     program.open(c.MQOO_INPUT_SHARED, manager=program.other)
 
 
-@in_package
 def test_a_queue_that_is_inhibited_for_gets_refuses_them_and_nothing_else(program: Program) -> None:
     queue, c = program.open(), program.c
     program.kit.mqsc("ALTER QLOCAL(Q) GET(DISABLED)")
@@ -140,7 +129,6 @@ def test_a_queue_that_is_inhibited_for_gets_refuses_them_and_nothing_else(progra
     assert b"stays" == queue.get()
 
 
-@in_package
 def test_text_is_converted_to_the_character_set_asked_for(program: Program) -> None:
     queue, c = program.open(), program.c
     queue.put("Grüße".encode("cp1252"), program.md(Format=b"MQSTR   ", CodedCharSetId=1252))
@@ -151,7 +139,6 @@ def test_text_is_converted_to_the_character_set_asked_for(program: Program) -> N
     assert ("Grüße".encode(), 1208) == (body, md.CodedCharSetId)
 
 
-@in_package
 def test_a_message_that_cannot_be_converted_is_returned_unchanged_with_a_warning(program: Program) -> None:
     queue, c = program.open(), program.c
     queue.put(b"\x00\x01", program.md(Format=b"MYFORMAT", CodedCharSetId=1252))
@@ -163,7 +150,6 @@ def test_a_message_that_cannot_be_converted_is_returned_unchanged_with_a_warning
     assert 0 == program.depth()
 
 
-@in_package
 def test_nothing_there_is_2033_and_a_queue_that_is_not_there_2085(program: Program) -> None:
     queue, c = program.open(), program.c
 
@@ -171,7 +157,6 @@ def test_nothing_there_is_2033_and_a_queue_that_is_not_there_2085(program: Progr
     program.refused(c.MQRC_UNKNOWN_OBJECT_NAME, lambda: program.open(c.MQOO_OUTPUT, "NOWHERE"))
 
 
-@in_package
 def test_a_put_under_syncpoint_shows_when_it_is_committed(program: Program) -> None:
     queue, reader = program.open(), program.open(manager=program.other)
     pmo = program.mq.PMO(Options=program.c.MQPMO_SYNCPOINT)
@@ -183,7 +168,6 @@ def test_a_put_under_syncpoint_shows_when_it_is_committed(program: Program) -> N
     assert b"later" == reader.get()
 
 
-@in_package
 def test_the_backout_settings_of_a_queue_are_inquired_blank_padded(program: Program) -> None:
     program.kit.define("ORDERS.IN", bothresh=3, boqname="ORDERS.BOQ")
     queue, c = program.open(name="ORDERS.IN"), program.c
@@ -192,7 +176,6 @@ def test_the_backout_settings_of_a_queue_are_inquired_blank_padded(program: Prog
     assert b"ORDERS.BOQ".ljust(48) == queue.inquire(c.MQCA_BACKOUT_REQ_Q_NAME)
 
 
-@in_package
 def test_the_queue_manager_says_that_it_is_no_ibm_mq(program: Program) -> None:
     said = program.manager.inquire(program.c.MQCA_Q_MGR_DESC)
 
@@ -200,7 +183,6 @@ def test_the_queue_manager_says_that_it_is_no_ibm_mq(program: Program) -> None:
     assert b"09040000" == program.manager.inquire(program.c.MQCA_VERSION)
 
 
-@in_package
 def test_attributes_are_set(program: Program) -> None:
     c = program.c
     queue = program.open(c.MQOO_SET | c.MQOO_INQUIRE)
@@ -211,7 +193,6 @@ def test_attributes_are_set(program: Program) -> None:
     program.refused(c.MQRC_PUT_INHIBITED, lambda: program.manager.put1(b"Q", b"no"))
 
 
-@in_package
 def test_browsing_leaves_messages_where_they_are(program: Program) -> None:
     queue, c = program.open(), program.c
     for body in (b"one", b"two"):
@@ -223,7 +204,6 @@ def test_browsing_leaves_messages_where_they_are(program: Program) -> None:
     assert b"one" == queue.get()
 
 
-@in_package
 def test_version_1_options_match_by_identifier_with_any_bytes_behind_them(program: Program) -> None:
     queue, mq = program.open(), program.mq
     for index in range(2):
@@ -234,7 +214,6 @@ def test_version_1_options_match_by_identifier_with_any_bytes_behind_them(progra
     assert b"1" == body
 
 
-@in_package
 def test_a_version_1_descriptor_gets_the_group_in_front_of_the_data(program: Program) -> None:
     queue, c, mq = program.open(), program.c, program.mq
     queue.put(b"member", program.md(GroupId=b"g" * 24, MsgSeqNumber=2, MsgFlags=c.MQMF_MSG_IN_GROUP, Format=b"MQSTR   "))
@@ -245,7 +224,6 @@ def test_a_version_1_descriptor_gets_the_group_in_front_of_the_data(program: Pro
     assert (b"MQHMDE  ", b"MDE ", b"g" * 24, b"member") == (md.Format, body[:4], body[32:56], body[72:])
 
 
-@in_package
 def test_a_subscription_gets_the_publications_on_its_topics(program: Program) -> None:
     mq, c = program.mq, program.c
     descriptor = mq.SD(Options=c.MQSO_CREATE + c.MQSO_MANAGED)
@@ -266,7 +244,6 @@ def test_a_subscription_gets_the_publications_on_its_topics(program: Program) ->
     assert [b"oil", b"gas"] == bodies
 
 
-@in_package
 def test_a_resumed_subscription_returns_its_real_attributes(program: Program) -> None:
     mq, c = program.mq, program.c
     made = mq.SD(Options=c.MQSO_CREATE + c.MQSO_MANAGED + c.MQSO_DURABLE)
@@ -351,7 +328,6 @@ def test_a_failed_asynchronous_put_of_a_non_persistent_message_leaves_its_unit_o
     assert 2 == program.depth()
 
 
-@in_package
 def test_a_message_longer_than_its_channel_allows_is_2010(program: Program) -> None:
     manager = program.connect(channel={"MaxMsgLength": 10})
 
@@ -374,7 +350,6 @@ def test_an_asynchronous_put_of_a_local_program_fails_at_once(program: Program) 
     program.refused(program.c.MQRC_PUT_INHIBITED, lambda: manager.put1(b"Q", b"body", program.md(), pmo))
 
 
-@in_package
 def test_a_version_1_descriptor_puts_the_group_that_stands_in_front_of_the_data(program: Program) -> None:
     queue, c, md = program.open(), program.c, program.md()
     extension = DescriptorExtension(format="MQSTR", group_id=b"g" * 24, sequence_number=2, message_flags=c.MQMF_MSG_IN_GROUP)

@@ -24,7 +24,7 @@ from mqflow.policy.channels.table import Address, Channel, ChannelTableError, se
 from mqflow.policy.reconnect.mode import ReconnectMode
 from mqflow.world import SYSTEM_CLOCK
 from tests.bindings.bound import connected
-from tests.standin.harness import Program, in_package, only_in
+from tests.standin.harness import Program, only_in
 
 pytestmark = pytest.mark.xdist_group("standin")
 
@@ -80,7 +80,6 @@ def test_mqserver_leaves_the_length_of_messages_and_the_heartbeat_to_the_other_e
     assert (MESSAGE_BYTES_MAX, 1) == (channel.message_bytes_max, channel.heartbeat_s)
 
 
-@in_package
 def test_the_channel_that_is_asked_for_is_the_entry_s(program: Program) -> None:
     said: dict[str, Any] = {"heartbeat_s": 30, "keep_alive_s": 60, "sharing_conversations": 1, "message_bytes_max": 2_000_000}
     connected(program, "", local_address="192.0.2.1(1000)", header_compression=("new", "system"), **said).disconnect()
@@ -130,7 +129,6 @@ def test_a_table_in_a_url_leads_to_the_queue_manager(program: Program) -> None:
         connection.disconnect()
 
 
-@in_package
 def test_a_key_repository_that_mqserver_would_leave_unused_is_refused(program: Program) -> None:
     """MQSERVER cannot say SSLCIPH: the password would go over the network for all to read."""
     choice = DefinedBy(server_channel("A/TCP/mq1"), Origin.SERVER_VARIABLE)

@@ -15,8 +15,7 @@ from mqflow.verbs import GetOptions
 from mqflow.world import give_way
 from tests.standin.harness import Program, only_in
 
-pytestmark = pytest.mark.xdist_group("standin")
-with_callbacks = only_in("ibmmq", "pymqi has no MQCB")
+pytestmark = [pytest.mark.xdist_group("standin"), only_in("ibmmq", "pymqi has no MQCB")]
 
 
 class Consumer:
@@ -54,7 +53,6 @@ class Consumer:
         self.control(self.c.MQOP_STOP)
 
 
-@with_callbacks
 def test_a_message_is_removed_and_its_context_says_so(program: Program) -> None:
     consumer = Consumer(program)
     consumer.register()
@@ -68,7 +66,6 @@ def test_a_message_is_removed_and_its_context_says_so(program: Program) -> None:
     assert 0 == program.depth()
 
 
-@with_callbacks
 def test_a_message_that_is_browsed_is_not_removed(program: Program) -> None:
     consumer = Consumer(program)
     consumer.register(program.c.MQGMO_BROWSE_NEXT)
@@ -79,7 +76,6 @@ def test_a_message_that_is_browsed_is_not_removed(program: Program) -> None:
     assert (program.c.MQCBCT_MSG_NOT_REMOVED, 1) == (consumer.calls[0].CallType, program.depth())
 
 
-@with_callbacks
 def test_a_message_longer_than_the_consumer_wants_stays_and_suspends_it(program: Program) -> None:
     consumer, c = Consumer(program), program.c
     consumer.register(MaxMsgLength=4)
@@ -92,7 +88,6 @@ def test_a_message_longer_than_the_consumer_wants_stays_and_suspends_it(program:
     assert (c.MQCS_SUSPENDED_USER_ACTION, 10, 1) == (said.State, said.DataLength, program.depth())
 
 
-@with_callbacks
 def test_a_callback_is_called_at_the_end_of_its_wait(program: Program) -> None:
     consumer, c = Consumer(program, calls=2), program.c
     consumer.register(wait_ms=1)
@@ -104,7 +99,6 @@ def test_a_callback_is_called_at_the_end_of_its_wait(program: Program) -> None:
     ][:2]
 
 
-@with_callbacks
 def test_an_inhibited_queue_calls_the_consumer_and_suspends_it_for_a_while(program: Program) -> None:
     consumer, c = Consumer(program), program.c
     consumer.register()
@@ -117,7 +111,6 @@ def test_an_inhibited_queue_calls_the_consumer_and_suspends_it_for_a_while(progr
     assert c.MQCS_SUSPENDED_TEMPORARY == said.State
 
 
-@with_callbacks
 def test_a_suspended_consumer_is_not_called_until_it_is_resumed(program: Program) -> None:
     resting, active, c = Consumer(program), Consumer(program), program.c
     program.kit.define("Q2")
@@ -136,7 +129,6 @@ def test_a_suspended_consumer_is_not_called_until_it_is_resumed(program: Program
     assert [b"body"] == resting.bodies
 
 
-@with_callbacks
 def test_a_started_connection_can_be_stopped_by_its_own_callback(program: Program) -> None:
     consumer, c = Consumer(program), program.c
     bodies: list[bytes | None] = []
@@ -154,7 +146,6 @@ def test_a_started_connection_can_be_stopped_by_its_own_callback(program: Progra
     assert ([b"one"], 1) == (bodies, program.depth())
 
 
-@with_callbacks
 def test_stopping_waits_for_the_call_under_way(program: Program) -> None:
     consumer, c = Consumer(program), program.c
     inside, release = threading.Event(), threading.Event()
@@ -185,7 +176,6 @@ def test_stopping_waits_for_the_call_under_way(program: Program) -> None:
     assert ["called", "stopped"] == order
 
 
-@with_callbacks
 def test_the_first_callback_waits_for_the_end_of_mqctl(program: Program) -> None:
     """npm's ibmmq notes after MQCTL that it is called back; a callback before that note stops it for ever."""
     consumer, began = Consumer(program), []
@@ -208,7 +198,6 @@ def test_the_first_callback_waits_for_the_end_of_mqctl(program: Program) -> None
     assert [b"body"] == consumer.bodies
 
 
-@with_callbacks
 def test_nothing_to_start_is_2446_and_nothing_to_deregister_2448(program: Program) -> None:
     consumer, c = Consumer(program), program.c
 
@@ -216,7 +205,6 @@ def test_nothing_to_start_is_2446_and_nothing_to_deregister_2448(program: Progra
     program.refused(c.MQRC_CALLBACK_NOT_REGISTERED, lambda: consumer.queue.cb(operation=c.MQOP_DEREGISTER))
 
 
-@with_callbacks
 def test_disconnecting_stops_the_callbacks(program: Program) -> None:
     consumer = Consumer(program)
     consumer.register()
@@ -230,7 +218,6 @@ def test_disconnecting_stops_the_callbacks(program: Program) -> None:
     assert ([b"one"], 1) == (consumer.bodies, program.depth())
 
 
-@with_callbacks
 def test_a_callback_is_called_with_each_message_and_not_after_the_stop(program: Program) -> None:
     consumer, c = Consumer(program, calls=2), program.c
     consumer.register(c.MQGMO_NO_SYNCPOINT)
@@ -247,7 +234,6 @@ def test_a_callback_is_called_with_each_message_and_not_after_the_stop(program: 
     program.manager.commit()
 
 
-@with_callbacks
 def test_a_callback_commits_its_own_unit_of_work(program: Program) -> None:
     consumer, c = Consumer(program), program.c
     counts: list[int] = []
@@ -270,7 +256,6 @@ def test_a_callback_commits_its_own_unit_of_work(program: Program) -> None:
     assert ([0, 1], 0) == (counts, program.depth())
 
 
-@with_callbacks
 def test_an_event_handler_hears_that_the_queue_manager_stops(program: Program) -> None:
     consumer, mq, c = Consumer(program), program.mq, program.c
     reasons: list[int] = []
@@ -291,7 +276,6 @@ def test_an_event_handler_hears_that_the_queue_manager_stops(program: Program) -
     assert [c.MQRC_Q_MGR_STOPPING] == reasons
 
 
-@with_callbacks
 def test_suspended_callbacks_free_the_connection_for_other_calls(program: Program) -> None:
     consumer, c = Consumer(program), program.c
     consumer.register()
@@ -310,7 +294,6 @@ def test_suspended_callbacks_free_the_connection_for_other_calls(program: Progra
     assert [b"body"] == consumer.bodies
 
 
-@with_callbacks
 def test_stopped_callbacks_are_not_suspended_and_suspended_ones_not_started(program: Program) -> None:
     consumer, c = Consumer(program), program.c
     consumer.register()
@@ -324,7 +307,6 @@ def test_stopped_callbacks_are_not_suspended_and_suspended_ones_not_started(prog
     consumer.control(c.MQOP_STOP)
 
 
-@with_callbacks
 def test_a_callback_may_suspend_its_connection_which_another_thread_uses_before_the_callback_ends(program: Program) -> None:
     consumer, c = Consumer(program), program.c
     suspended, committed = threading.Event(), threading.Event()
@@ -348,7 +330,6 @@ def test_a_callback_may_suspend_its_connection_which_another_thread_uses_before_
     assert ([b"one"], 1) == (bodies, program.depth())
 
 
-@with_callbacks
 def test_callbacks_run_over_a_queue_manager_in_another_process_too(program: Program) -> None:
     """The server is in this process; the connection is the one to a queue manager in another process."""
     with tempfile.TemporaryDirectory() as folder, serve(program.kit.queue_manager, Path(folder) / "QM1") as server:

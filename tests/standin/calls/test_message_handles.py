@@ -2,12 +2,11 @@
 
 import pytest
 
-from tests.standin.harness import Program, in_package, only_in
+from tests.standin.harness import Program, only_in
 
 pytestmark = pytest.mark.xdist_group("standin")
 
 
-@in_package
 def test_properties_travel_from_one_message_handle_to_another(program: Program) -> None:
     queue, mq, c = program.open(), program.mq, program.c
     sent, received = mq.MessageHandle(program.manager), mq.MessageHandle(program.manager)
@@ -23,7 +22,6 @@ def test_properties_travel_from_one_message_handle_to_another(program: Program) 
     assert ("blue", 5) == (received.properties.get(b"colour"), received.properties.get(b"amount"))
 
 
-@in_package
 def test_properties_come_as_a_header_by_default(program: Program) -> None:
     queue, mq = program.open(), program.mq
     sent, md = mq.MessageHandle(program.manager), program.md()
@@ -36,7 +34,6 @@ def test_properties_come_as_a_header_by_default(program: Program) -> None:
     assert b"<usr><colour>blue</colour></usr>" in body
 
 
-@in_package
 def test_properties_can_be_left_behind(program: Program) -> None:
     queue, mq, md = program.open(), program.mq, program.md()
     sent = mq.MessageHandle(program.manager)
@@ -48,14 +45,12 @@ def test_properties_can_be_left_behind(program: Program) -> None:
     assert (b"MQSTR   ", b"body") == (md.Format, body)
 
 
-@in_package
 def test_a_property_that_is_not_there_is_2471(program: Program) -> None:
     handle = program.mq.MessageHandle(program.manager)
 
     program.refused(program.c.MQRC_PROPERTY_NOT_AVAILABLE, lambda: handle.properties.get(b"nothing"))
 
 
-@in_package
 def test_room_for_the_data_is_enough_with_properties_of_any_size(program: Program) -> None:
     queue, mq, c = program.open(), program.mq, program.c
     sent, received = mq.MessageHandle(program.manager), mq.MessageHandle(program.manager)
@@ -73,7 +68,6 @@ def test_room_for_the_data_is_enough_with_properties_of_any_size(program: Progra
     assert b"next" == queue.get(4, program.md(), gmo)
 
 
-@in_package
 def test_a_message_without_properties_empties_the_handle(program: Program) -> None:
     queue, mq, c = program.open(), program.mq, program.c
     handle = mq.MessageHandle(program.manager)
@@ -85,7 +79,6 @@ def test_a_message_without_properties_empties_the_handle(program: Program) -> No
     program.refused(c.MQRC_PROPERTY_NOT_AVAILABLE, lambda: handle.properties.get(b"colour"))
 
 
-@in_package
 def test_properties_in_a_handle_need_version_4_of_the_options(program: Program) -> None:
     queue, c = program.open(), program.c
 
@@ -123,7 +116,6 @@ def test_a_property_is_converted_only_where_that_is_asked_for(program: Program) 
     )
 
 
-@in_package
 def test_a_value_longer_than_its_buffer_says_how_long_it_is(program: Program) -> None:
     handle = program.mq.MessageHandle(program.manager)
     handle.properties.set(b"long", "x" * 100)
@@ -143,7 +135,6 @@ def test_data_that_only_look_like_properties_come_as_they_are_with_a_warning(pro
     assert (b"RFH no header at all", b"MQHRF2  ") == (error.message, md.Format)
 
 
-@in_package
 def test_a_name_that_is_reserved_is_2442_where_names_are_validated(program: Program) -> None:
     mq, c = program.mq, program.c
     handle, free = mq.MessageHandle(program.manager), mq.MessageHandle(program.manager, mq.CMHO(Options=c.MQCMHO_NO_VALIDATION))
@@ -155,7 +146,6 @@ def test_a_name_that_is_reserved_is_2442_where_names_are_validated(program: Prog
     assert "x" == free.properties.get(b"usr.JMSAnything")
 
 
-@in_package
 def test_the_copy_options_of_a_property_travel_with_it(program: Program) -> None:
     queue, mq, c = program.open(), program.mq, program.c
     first, received = mq.MessageHandle(program.manager), mq.MessageHandle(program.manager)
@@ -173,7 +163,6 @@ def test_the_copy_options_of_a_property_travel_with_it(program: Program) -> None
     program.refused(c.MQRC_PROPERTY_NOT_AVAILABLE, lambda: received.properties.get(b"usual"))
 
 
-@in_package
 def test_the_queue_decides_about_a_get_without_a_handle(program: Program) -> None:
     program.kit.define("HIDDEN", propctl="NONE")
     queue, mq, md = program.open(name="HIDDEN"), program.mq, program.md()
@@ -187,7 +176,6 @@ def test_the_queue_decides_about_a_get_without_a_handle(program: Program) -> Non
     assert "blue" == received.properties.get(b"colour")
 
 
-@in_package
 def test_the_fields_of_the_descriptor_are_properties_of_a_message_got(program: Program) -> None:
     queue, mq, c = program.open(), program.mq, program.c
     handle, md = mq.MessageHandle(program.manager), program.md()
@@ -226,7 +214,6 @@ def test_a_property_is_set_and_deleted_at_the_cursor(program: Program) -> None:
     program.refused(c.MQRC_PROPERTY_NOT_AVAILABLE, lambda: handle.properties.get("a"))
 
 
-@in_package
 def test_the_descriptor_keeps_the_character_set_of_the_data_when_properties_are_put(program: Program) -> None:
     """A program puts its next message with the same MQMD: its UTF-16 text must not be called UTF-8 then."""
     queue, mq = program.open(), program.mq

@@ -51,7 +51,7 @@ def compiled(source: Path, *options: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def in_c(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("kit")
     write_development_kit(folder)
     made = folder / "program"
@@ -60,9 +60,9 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def run(program: Path, mode: str, url: str, *before: str) -> list[str]:
+def run(in_c: Path, mode: str, url: str, *before: str) -> list[str]:
     variables = os.environ | {"MQFLOW_URL": url}
-    done = subprocess.run([*before, str(program), mode], capture_output=True, text=True, env=variables, check=False)
+    done = subprocess.run([*before, str(in_c), mode], capture_output=True, text=True, env=variables, check=False)
     return [*done.stdout.splitlines(), *done.stderr.splitlines()]
 
 
@@ -81,12 +81,12 @@ NOTHING = ["MQGET MQRC_NO_MSG_AVAILABLE"]
 ENDED = ["MQDISC MQRC_NONE"]
 
 
-def test_a_program_runs_on_the_queue_manager_of_the_command(program: Path, tmp_path: Path) -> None:
+def test_a_program_runs_on_the_queue_manager_of_the_command(in_c: Path, tmp_path: Path) -> None:
     queues = tmp_path / "queues.mqsc"
     queues.write_text("DEFINE QLOCAL(Q)\n")
     command = (sys.executable, "-m", "mqflow.cli", "standin", "run", "--url", "embedded::memory:?qmgr=QM1")
 
-    said = run(program, "get", "", *command, "--mqsc", str(queues), "--")
+    said = run(in_c, "get", "", *command, "--mqsc", str(queues), "--")
 
     assert [*BEGUN, *GOT, *ENDED] == said
 
@@ -110,11 +110,11 @@ def test_a_program_runs_on_the_queue_manager_of_the_command(program: Path, tmp_p
           *GOT], id="properties and text go through buffers")],
 )  # fmt: skip
 def test_a_program_has_its_handles_and_callbacks_on_a_served_queue_manager(
-    program: Path, queue_manager: tuple[EmbeddedQueueManager, str], mode: str, between: list[str]
+    in_c: Path, queue_manager: tuple[EmbeddedQueueManager, str], mode: str, between: list[str]
 ) -> None:
     own, url = queue_manager
 
-    said = run(program, mode, url)
+    said = run(in_c, mode, url)
 
     # A function that the program has registered can be called before the line about MQCTL.
     assert sorted([*BEGUN, *between, *ENDED]) == sorted(said)
@@ -123,7 +123,7 @@ def test_a_program_has_its_handles_and_callbacks_on_a_served_queue_manager(
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_program_in_another_language_gets_the_same_results_and_reasons(
-    program: Path, queue_manager: tuple[EmbeddedQueueManager, str], tmp_path: Path, language: str
+    in_c: Path, queue_manager: tuple[EmbeddedQueueManager, str], tmp_path: Path, language: str
 ) -> None:
     own, url = queue_manager
     own.administration.define(QueueAttributes(name="DEV.QUEUE.1"))
@@ -131,7 +131,7 @@ def test_a_program_in_another_language_gets_the_same_results_and_reasons(
         words = command(language, tmp_path)
     except MissingError as missing:
         pytest.skip(f"there is no {language}: {missing}")
-    variables = os.environ | {"MQFLOW_URL": url, "LD_LIBRARY_PATH": str(program.with_name("lib64"))}
+    variables = os.environ | {"MQFLOW_URL": url, "LD_LIBRARY_PATH": str(in_c.with_name("lib64"))}
 
     done = subprocess.run(words, capture_output=True, text=True, env=variables, check=False)
 
@@ -139,31 +139,31 @@ def test_a_program_in_another_language_gets_the_same_results_and_reasons(
 
 
 def test_the_definition_of_its_channel_refuses_a_program_without_tls(
-    program: Path, queue_manager: tuple[EmbeddedQueueManager, str]
+    in_c: Path, queue_manager: tuple[EmbeddedQueueManager, str]
 ) -> None:
     own, url = queue_manager
     results = mqsc.run("DEFINE CHANNEL(TLS.SVRCONN) CHLTYPE(SVRCONN) SSLCIPH(ANY_TLS12)", own.administration)
 
     assert 0 == results.exit_code()
-    assert ["MQCONNX MQRC_SSL_INITIALIZATION_ERROR"] == run(program, "channel", url)
+    assert ["MQCONNX MQRC_SSL_INITIALIZATION_ERROR"] == run(in_c, "channel", url)
 
 
 def test_a_program_that_ends_with_an_open_unit_of_work_leaves_nothing(
-    program: Path, queue_manager: tuple[EmbeddedQueueManager, str]
+    in_c: Path, queue_manager: tuple[EmbeddedQueueManager, str]
 ) -> None:
     own, url = queue_manager
 
-    assert BEGUN == run(program, "uncommitted", url)
+    assert BEGUN == run(in_c, "uncommitted", url)
     own.connect().disconnect()
     assert 0 == own.administration.queue_status("Q").depth
 
 
-def test_a_program_gets_2059_if_its_queue_manager_cannot_be_reached(program: Path, tmp_path: Path) -> None:
-    assert ["MQCONNX MQRC_Q_MGR_NOT_AVAILABLE"] == run(program, "get", f"embedded+unix:{tmp_path / 'nobody'}?qmgr=QM1")
+def test_a_program_gets_2059_if_its_queue_manager_cannot_be_reached(in_c: Path, tmp_path: Path) -> None:
+    assert ["MQCONNX MQRC_Q_MGR_NOT_AVAILABLE"] == run(in_c, "get", f"embedded+unix:{tmp_path / 'nobody'}?qmgr=QM1")
 
 
-def test_a_program_says_what_is_wrong_with_the_settings(program: Path) -> None:
-    first, why = run(program, "get", "nonsense:QM1")
+def test_a_program_says_what_is_wrong_with_the_settings(in_c: Path) -> None:
+    first, why = run(in_c, "get", "nonsense:QM1")
 
     assert "MQCONNX MQRC_Q_MGR_NOT_AVAILABLE" == first
     assert why.startswith("mqflow standin: ")

@@ -14,7 +14,7 @@ from mqflow.mqi.c_structures import STRUCTURES, Layout
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 from mqflow.standin.memory.structures import structure_at
-from tests.standin.harness import Program, in_package, only_in
+from tests.standin.harness import Program, only_in
 
 pytestmark = pytest.mark.xdist_group("standin")
 
@@ -112,7 +112,6 @@ def _same_places(mq: Any, names: tuple[str, ...]) -> None:
                 assert (f"{name}.{called}", offset) == (f"{name}.{called}", layout.fields[called].offset)
 
 
-@in_package
 def test_every_field_is_where_the_package_has_it(program: Program) -> None:
     _same_places(program.mq, OF_BOTH)
 
