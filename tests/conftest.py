@@ -34,6 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Take Hypothesis's seed from the day, unless the command line has one, hear Ctrl-C, and check the skips."""
     config.addinivalue_line("markers", "sampled(count): each run has so many rows of this test, and other rows each day")
     config.addinivalue_line("markers", "rare: each run has a third of these tests, and other ones each day")
+    config.addinivalue_line("markers", "only_in(package, why): this test runs with one of the client packages only")
     if config.getoption("--hypothesis-seed", None) is None:
         core.global_force_seed = DAY.toordinal()  # type: ignore[assignment]  # Hypothesis does the same; it declares no type
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # `pytest &` in a script: no command of a test would hear its Ctrl-C
@@ -99,6 +100,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "Load
 @pytest.fixture(params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:
     """Both event loops for tests marked anyio, always: a missing trio is an error here, not a shorter run."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="module", params=["asyncio", "trio"])
+def backend(request: pytest.FixtureRequest) -> str:
+    """Both event loops for tests that start their loop by themselves."""
     return str(request.param)
 
 
