@@ -17,6 +17,8 @@ from mqflow.mqi.options import Persistence
 from mqflow.testing.dead_letters import put_dead_letter
 from tests.cli.conftest import Run
 
+pytestmark = pytest.mark.usefixtures("dead")
+
 PAGE = Path(__file__).parents[2] / "docs" / "json.md"
 DLQ = "DEAD.LETTERS"
 IDENTIFIERS = [bytes([number]).hex() * 24 for number in (1, 2)]
@@ -49,7 +51,6 @@ def fields(result: Result, *names: str) -> list[tuple[Any, ...]]:
     return [tuple(record.get(name) for name in names) for record in records(result)]
 
 
-@pytest.mark.usefixtures("dead")
 def test_redrive_has_a_record_for_each_message(run: Run) -> None:
     would = run("redrive", DLQ, "--to", "origin", "--dry-run", "--json")
     result = run("redrive", DLQ, "--to", "origin", "--json")
@@ -61,7 +62,6 @@ def test_redrive_has_a_record_for_each_message(run: Run) -> None:
     assert 1 == result.exit_code
 
 
-@pytest.mark.usefixtures("dead")
 def test_the_dlq_handler_has_a_record_for_each_action_and_each_message_of_its_own(run: Run, tmp_path: Path) -> None:
     rules = tmp_path / "rules.tbl"
     rules.write_text("WAIT(NO)\nDESTQ(SHUT) ACTION(FWD) FWDQ(SHUT) HEADER(NO)\nACTION(RETRY)\n")
@@ -73,7 +73,6 @@ def test_the_dlq_handler_has_a_record_for_each_action_and_each_message_of_its_ow
     assert {(IDENTIFIERS[0], 0), (IDENTIFIERS[1], 2051)} == {(record["message_id"], record["reason"]) for record in actions}
 
 
-@pytest.mark.usefixtures("dead")
 def test_the_check_of_rules_has_records_of_findings_and_of_each_rule(run: Run, tmp_path: Path) -> None:
     rules, wrong = tmp_path / "rules.tbl", tmp_path / "wrong.tbl"
     rules.write_text("DESTQ(SHUT) ACTION(FWD) FWDQ(NO.SUCH)\nACTION(RETRY)\nDESTQ(X) ACTION(DISCARD)\n")
@@ -89,7 +88,6 @@ def test_the_check_of_rules_has_records_of_findings_and_of_each_rule(run: Run, t
     assert (1, [("error", 1, 8)]) == (refused.exit_code, fields(refused, "kind", "line", "column"))
 
 
-@pytest.mark.usefixtures("dead")
 def test_capture_and_replay_have_records(run: Run, tmp_path: Path) -> None:
     (tmp_path / "replayed_shop.py").write_text(APP)
 
@@ -103,7 +101,6 @@ def test_capture_and_replay_have_records(run: Run, tmp_path: Path) -> None:
     assert 2 == run("capture", DLQ, "--json").exit_code
 
 
-@pytest.mark.usefixtures("dead")
 def test_doctor_has_a_record_for_each_finding(run: Run) -> None:
     found = records(run("doctor", "--json"))
 
@@ -111,7 +108,6 @@ def test_doctor_has_a_record_for_each_finding(run: Run) -> None:
     assert all(record["text"] for record in found)
 
 
-@pytest.mark.usefixtures("dead")
 def test_land_has_a_record_for_each_lane(run: Run) -> None:
     pytest.importorskip("pyarrow")
     assert 0 == run("mqsc", stdin="DEFINE QLOCAL('MQFLOW.JOURNAL.STATE') DEFPSIST(YES)").exit_code

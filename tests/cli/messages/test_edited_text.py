@@ -28,8 +28,9 @@ from tests.cli.messages.conftest import ORDER
 from tests.cli.messages.test_edit import APP, NAMED, bodies
 from tests.cli.messages.test_messages import _Commits
 
+pytestmark = pytest.mark.usefixtures("editor")
 
-@pytest.mark.usefixtures("editor")
+
 def test_the_result_names_the_queue_and_the_size(run: Run, poison: str) -> None:
     done = run("edit", "ORDERS.BOQ", f"..{poison[-12:].upper()}", "--to", "SMALL")
 
@@ -38,13 +39,11 @@ def test_the_result_names_the_queue_and_the_size(run: Run, poison: str) -> None:
 
 
 @pytest.mark.parametrize("part", [slice(None, 8), slice(-8, None), slice(None)])
-@pytest.mark.usefixtures("editor")
 def test_eight_digits_of_one_end_choose_the_message(run: Run, poison: str, part: slice) -> None:
     assert 0 == run("edit", "ORDERS.BOQ", poison[part]).exit_code
     assert ['{"number": 7}'] == bodies(run, "ORDERS.IN")
 
 
-@pytest.mark.usefixtures("editor")
 def test_digits_of_several_messages_choose_none(run: Run, poison: str) -> None:
     assert 0 == run("put", "ORDERS.BOQ", "another").exit_code
 
@@ -70,7 +69,6 @@ def test_digits_of_no_message_are_an_error_with_these_digits(run: Run, poison: s
     assert (code, True) == (refused.exit_code, said in refused.stderr)
 
 
-@pytest.mark.usefixtures("editor")
 def test_a_message_without_an_origin_needs_a_target(run: Run, queues: None) -> None:
     message_id = run("put", "ORDERS.IN", '{"number": "7"}').stdout.strip()
 
@@ -91,7 +89,6 @@ def test_a_body_that_is_no_text_cannot_be_edited(run: Run, queues: None) -> None
     assert (1, f"mqflow: The body of {message_id} is no text, so it cannot be edited.\n") == (refused.exit_code, refused.stderr)
 
 
-@pytest.mark.usefixtures("editor")
 @pytest.mark.parametrize(
     ("before", "editing", "after"),
     [
@@ -129,7 +126,6 @@ def test_no_copy_of_a_confidential_body_is_left_if_nothing_of_it_is_needed(
     assert moved == (len(bodies(run, "ORDERS.BOQ")), len(bodies(run, "ORDERS.IN")))
 
 
-@pytest.mark.usefixtures("editor")
 def test_a_backup_that_cannot_be_deleted_does_not_hide_that_the_message_moved(
     run: Run, poison: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -142,7 +138,6 @@ def test_a_backup_that_cannot_be_deleted_does_not_hide_that_the_message_moved(
     assert f"{poison} is on ORDERS.IN now, with 13 bytes.\n" == done.stdout
 
 
-@pytest.mark.usefixtures("editor")
 def test_ctrl_c_in_the_commit_does_not_hide_that_the_message_moved(
     run: Run, poison: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -171,7 +166,6 @@ class Terminal(io.TextIOWrapper):
         return True
 
 
-@pytest.mark.usefixtures("editor")
 @pytest.mark.parametrize(("answers", "moved"), [("y\n", True), ("\n", True), ("n\n", False)])
 def test_a_refused_text_can_be_edited_again_at_a_terminal(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: str, *, moved: bool

@@ -21,6 +21,8 @@ from mqflow.policy.poison.moved_message import Why
 from mqflow.testing.dead_letters import put_dead_letter
 from tests.cli.conftest import Run
 
+pytestmark = pytest.mark.usefixtures("poison")
+
 PERSISTENT = MessageDescriptor(persistence=Persistence.PERSISTENT, format="MQSTR", ccsid=1208)
 FAILED = Why(queue="ORDERS.IN", outcome="failed", error="ValueError", frame="shop.py:9 in [book]")
 
@@ -55,7 +57,6 @@ def records(run: Run, *arguments: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in run("poison", *arguments, "--json").stdout.splitlines()]
 
 
-@pytest.mark.usefixtures("poison")
 def test_the_printed_command_moves_exactly_its_group(run: Run) -> None:
     shown = run("poison", "ORDERS.BOQ").stdout
     [first, _] = [line.strip() for line in shown.splitlines() if line.strip().startswith("mqflow redrive")]
@@ -65,14 +66,12 @@ def test_the_printed_command_moves_exactly_its_group(run: Run) -> None:
     assert [(1, "DecodeError")] == [(group["messages"], group["exception"]) for group in records(run, "ORDERS.BOQ")]
 
 
-@pytest.mark.usefixtures("poison")
 def test_an_empty_pattern_matches_a_missing_value(run: Run) -> None:
     assert ["order 2"] == [
         json.loads(line)["body"] for line in run("browse", "ORDERS.BOQ", "--where", "frame=", "--json").stdout.splitlines()
     ]
 
 
-@pytest.mark.usefixtures("poison")
 def test_the_text_of_a_message_cannot_control_the_terminal(run: Run) -> None:
     shown = run("poison", "ORDERS.BOQ").stdout
 
@@ -80,7 +79,6 @@ def test_the_text_of_a_message_cannot_control_the_terminal(run: Run) -> None:
     assert "[2J is no JSON" in shown
 
 
-@pytest.mark.usefixtures("poison")
 def test_a_dead_letter_has_its_reason_and_no_long_body_is_needed(run: Run) -> None:
     [group] = records(run, "DEAD.LETTERS")
 
@@ -88,7 +86,6 @@ def test_a_dead_letter_has_its_reason_and_no_long_body_is_needed(run: Run) -> No
     assert "1 message: MQRC_Q_FULL (2053)" in run("poison", "DEAD.LETTERS").stdout
 
 
-@pytest.mark.usefixtures("poison")
 def test_the_printed_command_names_the_queue_manager_of_the_look(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     url = "embedded:./data?qmgr=QM1"
     monkeypatch.setenv("MQFLOW_URL", "embedded:./elsewhere?qmgr=QM2")
@@ -109,7 +106,6 @@ def test_the_printed_command_shows_no_password_of_its_url() -> None:
     assert ["redrive", "ORDERS.BOQ", "--to", "origin", "--where", "error=A B", "--url", hidden] == shown[1:]
 
 
-@pytest.mark.usefixtures("poison")
 def test_no_command_is_printed_that_also_moves_messages_whose_exception_is_only_in_the_ledger(run: Run, tmp_path: Path) -> None:
     with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")) as queue_manager:
         connection = queue_manager.connect()
@@ -126,7 +122,6 @@ def test_no_command_is_printed_that_also_moves_messages_whose_exception_is_only_
     assert ["queue=OTHER.IN"] == [line.split()[6] for line in printed.splitlines() if "mqflow redrive" in line]
 
 
-@pytest.mark.usefixtures("poison")
 def test_the_ledger_gives_the_exception_of_a_dead_letter(run: Run, tmp_path: Path) -> None:
     [before] = records(run, "DEAD.LETTERS")
     note_failure(tmp_path, before["samples"][0]["message_id"])
@@ -137,7 +132,6 @@ def test_the_ledger_gives_the_exception_of_a_dead_letter(run: Run, tmp_path: Pat
     assert ("where" in before, "where" in group) == (True, False)  # no filter on messages finds what only the ledger knows
 
 
-@pytest.mark.usefixtures("poison")
 def test_where_and_by_choose_messages_and_parts(run: Run) -> None:
     [group] = records(run, "ORDERS.BOQ", "--where", "body=order [12]", "--by", "queue", "--samples", "0")
 

@@ -25,6 +25,8 @@ from mqflow.verbs import Connection
 from tests.cli.conftest import Run
 from tests.journal.files import path_of
 
+pytestmark = pytest.mark.usefixtures("state")
+
 DEFINED = "DEFINE QLOCAL('MQFLOW.JOURNAL.STATE') DEFPSIST(YES)\nDEFINE QLOCAL(DLQ)\nALTER QMGR DEADQ(DLQ)"
 
 
@@ -33,7 +35,6 @@ def state(run: Run, queues: None) -> None:
     assert 0 == run("mqsc", stdin=DEFINED).exit_code
 
 
-@pytest.mark.usefixtures("state")
 def test_a_queue_is_landed_shown_verified_and_trimmed(run: Run, tmp_path: Path) -> None:
     for number in range(3):
         assert 0 == run("put", "ORDERS.IN", stdin=f"order {number}").exit_code
@@ -57,7 +58,6 @@ def test_a_queue_is_landed_shown_verified_and_trimmed(run: Run, tmp_path: Path) 
     assert () == journal.lane("ORDERS.IN").all_segments()
 
 
-@pytest.mark.usefixtures("state")
 @pytest.mark.parametrize(
     ("argument", "kind"),
     [("DLQ", Kind.DEAD_LETTER), ("ORDERS.IN", Kind.PAYLOAD), ("ORDERS.BOQ:backout_message", Kind.BACKOUT_MESSAGE)],
@@ -88,7 +88,6 @@ def test_the_lag_counts_only_consumers_of_the_lane(run: Run, tmp_path: Path) -> 
     assert "A: 0 segments, 0.0 MB deleted; no consumer reads it.\nDLQ: 1 segment" in trimmed
 
 
-@pytest.mark.usefixtures("state")
 def test_the_committed_segment_of_another_lane_is_published(run: Run, tmp_path: Path) -> None:
     """The command was killed between a commit and the rename, and runs again with fewer lanes: the file has the messages."""
     run("put", "ORDERS.IN", stdin="one")
@@ -102,7 +101,6 @@ def test_the_committed_segment_of_another_lane_is_published(run: Run, tmp_path: 
     assert (1, ()) == (former.last, former.pending())
 
 
-@pytest.mark.usefixtures("state")
 def test_a_lane_that_needs_a_person_is_named_and_stops_no_other_lane(run: Run, tmp_path: Path) -> None:
     run("put", "ORDERS.IN", stdin="one")
     run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "0ms", "--lane", "former")
@@ -117,7 +115,6 @@ def test_a_lane_that_needs_a_person_is_named_and_stops_no_other_lane(run: Run, t
     assert (0, 1) == (landed.exit_code, len(former.pending()))
 
 
-@pytest.mark.usefixtures("state")
 def test_records_that_share_a_message_are_counted_and_called_records(run: Run) -> None:
     run("mqsc", stdin="DEFINE QLOCAL('MQFLOW.DISPOSITION') DEFPSIST(YES)")
     record = '{"disp_id": "QM1/a/1", "event_ts": 1, "qmgr": "QM1", "queue": "IN", "outcome": "committed"}'
@@ -132,7 +129,6 @@ def test_records_that_share_a_message_are_counted_and_called_records(run: Run) -
     assert "1 segment, 3 records, sound" in verified.stdout
 
 
-@pytest.mark.usefixtures("state")
 @pytest.mark.parametrize(
     ("arguments", "expected", "exit_code"),
     [
@@ -153,7 +149,6 @@ def test_wrong_arguments_are_explained(arguments: list[str], expected: str, exit
     assert expected in result.stderr
 
 
-@pytest.mark.usefixtures("state")
 def test_a_journal_of_another_version_and_a_torn_segment_are_named(run: Run, tmp_path: Path) -> None:
     run("put", "ORDERS.IN", stdin="x")
     run("land", "ORDERS.IN", "--journal", "j", "--once")
@@ -167,7 +162,6 @@ def test_a_journal_of_another_version_and_a_torn_segment_are_named(run: Run, tmp
     assert (1, True) == (newer.exit_code, "of version 9" in newer.stderr)
 
 
-@pytest.mark.usefixtures("state")
 def test_verify_with_a_url_names_a_journal_restored_from_an_old_copy(run: Run, tmp_path: Path) -> None:
     run("put", "ORDERS.IN", stdin="first")
     run("land", "ORDERS.IN", "--journal", "j", "--once")
@@ -188,7 +182,6 @@ def test_verify_with_a_url_names_a_journal_restored_from_an_old_copy(run: Run, t
     )
 
 
-@pytest.mark.usefixtures("state")
 def test_sigterm_publishes_the_current_segment(run: Run, tmp_path: Path) -> None:
     run("put", "ORDERS.IN", stdin="x")
     started = subprocess.Popen(
@@ -225,7 +218,6 @@ def test_without_pyarrow_the_command_names_the_package_to_install(run: Run, monk
     assert (2, True) == (result.exit_code, "pip install 'mqflow[journal]'" in result.stderr)
 
 
-@pytest.mark.usefixtures("state")
 def test_trim_deletes_at_the_end_the_segments_that_all_have_read(run: Run, tmp_path: Path) -> None:
     Consumers(Journal.create(tmp_path / "j")).register("bronze")
     run("put", "ORDERS.IN", stdin="x")
@@ -237,7 +229,6 @@ def test_trim_deletes_at_the_end_the_segments_that_all_have_read(run: Run, tmp_p
     assert "ORDERS.IN: 1 segment trimmed" in second.stderr
 
 
-@pytest.mark.usefixtures("state")
 @pytest.mark.parametrize(
     ("name", "reason"), [("ORDERS.IM", "UNKNOWN_OBJECT_NAME (2085)"), ("ORDERS.*", "OBJECT_NAME_ERROR (2152)")]
 )
@@ -249,7 +240,6 @@ def test_a_mistyped_queue_does_not_become_a_lane(run: Run, name: str, reason: st
     assert "has no lane yet" in run("journal", "show", "j").stderr
 
 
-@pytest.mark.usefixtures("state")
 def test_every_connection_of_a_landing_ends_before_the_queue_manager(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -331,7 +321,6 @@ def test_the_lag_is_measured_once_in_a_period_and_no_longer_than_the_pages_are_s
     assert "mqflow land lag" not in [thread.name for thread in threading.enumerate()]
 
 
-@pytest.mark.usefixtures("state")
 def test_each_lane_of_each_queue_is_named_and_counted(run: Run, tmp_path: Path) -> None:
     run("put", "ORDERS.BOQ", stdin="x")
     queues = ("ORDERS.IN", "ORDERS.BOQ:backout_message")
@@ -354,7 +343,6 @@ def test_each_lane_of_each_queue_is_named_and_counted(run: Run, tmp_path: Path) 
     assert "one: 0 messages in 0 segments landed.\none#2: 0 messages in 0 segments landed.\n" == alone.stdout
 
 
-@pytest.mark.usefixtures("state")
 def test_an_outage_is_a_line_and_a_signal_ends_the_wait(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run("mqsc", stdin="ALTER QLOCAL('ORDERS.IN') GET(DISABLED)")
     said: list[str] = []
@@ -374,7 +362,6 @@ def test_an_outage_is_a_line_and_a_signal_ends_the_wait(run: Run, tmp_path: Path
     assert re.search(r" Trying again in 0\.[0-9] s\.$", trouble), trouble
 
 
-@pytest.mark.usefixtures("state")
 def test_a_line_says_how_much_has_landed_so_far(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A line is printed at most once in a period, and only if more has landed. Here a period has no length."""
     monkeypatch.setattr(land, "_REPORT_EVERY_S", 0.0)
