@@ -325,13 +325,6 @@ def test_if_the_folder_cannot_be_served_the_command_ends_with_the_reason(tmp_pat
     assert "starts again" not in printed
 
 
-def test_reload_with_several_workers_is_refused(run: Run) -> None:
-    refused = run("run", "orders_app:app", "--workers", "2", "--reload")
-
-    assert 2 == refused.exit_code
-    assert "--reload works with one process: leave out --workers." in refused.stderr
-
-
 APP_THAT_FAILS = """
 import os
 from anyio.lowlevel import checkpoint

@@ -77,23 +77,6 @@ def test_the_exit_code_is_that_of_the_program(runner: Runner) -> None:
     assert 7 == runner.run("sys.exit(7)", *IN_MEMORY).returncode
 
 
-def test_a_missing_folder_is_reported_before_the_program_starts(runner: Runner) -> None:
-    ended = runner.run("print('started')", *ON_DISK)
-
-    assert (2, "") == (ended.returncode, ended.stdout)
-    assert "there is no queue manager at data yet" in ended.stderr
-
-
-def test_definitions_that_are_refused_end_the_program_before_it_starts(runner: Runner) -> None:
-    (runner.folder / "wrong.mqsc").write_text("DEFINE QLOCAL(Q) BOTHRESH(many)\n")
-
-    ended = runner.run("print('started')", *IN_MEMORY[:2], "--mqsc", "wrong.mqsc")
-
-    assert (1, "") == (ended.returncode, ended.stdout)
-    assert ended.stderr.startswith("mqflow standin: ")
-    assert "BOTHRESH" in ended.stderr
-
-
 def test_a_program_runs_a_second_time_on_the_queues_that_are_there_since_the_first(runner: Runner) -> None:
     put = 'manager.put1(b"Q", b"kept", mq.MD(Persistence=1))\n'
     first = runner.run(put, *ON_DISK, "--mqsc", "queues.mqsc")
@@ -103,12 +86,6 @@ def test_a_program_runs_a_second_time_on_the_queues_that_are_there_since_the_fir
     assert (0, 0, "b'kept'\n") == (first.returncode, second.returncode, second.stdout), second.stderr
     assert "Q (QM1) failed: MQRC_OBJECT_ALREADY_EXISTS" in second.stderr
     assert "DEFINE ... REPLACE" in second.stderr
-
-
-def test_a_program_that_is_not_there_is_a_sentence(runner: Runner) -> None:
-    ended = runner.run("", *IN_MEMORY, command=("no-such-program",))
-
-    assert (2, "mqflow: no-such-program cannot be run: No such file or directory.\n") == (ended.returncode, ended.stderr)
 
 
 def test_the_sitecustomize_that_was_there_is_imported_as_well(runner: Runner) -> None:
