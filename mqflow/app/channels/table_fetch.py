@@ -52,11 +52,11 @@ def fetch(location: TableLocation, *, clock: Clock, limit_s: float = FETCH_S) ->
 
 
 def _body(answer: "_Until") -> bytes:
-    response = http.client.HTTPResponse(answer, method="GET")  # type: ignore[arg-type]  # it calls only makefile of a socket
-    response.begin()
-    if response.status != _OK:
-        raise ValueError(_refused(response))
-    return response.read(TABLE_BYTES_MAX + 1)
+    with http.client.HTTPResponse(answer, method="GET") as response:  # type: ignore[arg-type]  # only makefile of a socket
+        response.begin()
+        if response.status != _OK:
+            raise ValueError(_refused(response))
+        return response.read(TABLE_BYTES_MAX + 1)
 
 
 class _Until(io.RawIOBase):
