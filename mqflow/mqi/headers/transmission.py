@@ -9,18 +9,19 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from mqflow.mqi.ccsid import encode, is_ebcdic
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 from mqflow.mqi.headers import descriptor_extension
 from mqflow.mqi.headers.descriptor_extension import DescriptorExtension
-from mqflow.mqi.layout import FIELD_CCSID, byte_order, packed, to_field
+from mqflow.mqi.layout import FIELD_CCSID, byte_order, to_field
 from mqflow.mqi.options import Encoding, Format
-from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("XQH_BYTES", "to_bytes")
 
 XQH_BYTES: Final = 428
 _HEADER: Final = "4si48s48s"
-_DESCRIPTOR: Final = "4siiiiiii8sii24s24si48s48s12s32s32si28s8s8s4s"
+#: The fields of the descriptor with text, or several such fields behind each other.
+_TEXTS: Final = ((0, 4), (32, 40), (100, 208), (240, 272), (276, 324))
 
 
 def to_bytes(queue: str, queue_manager: str, descriptor: MessageDescriptor, *, ccsid: int = FIELD_CCSID) -> bytes:
@@ -43,14 +44,7 @@ def to_bytes(queue: str, queue_manager: str, descriptor: MessageDescriptor, *, c
     header = struct.pack(
         order + _HEADER, to_field("XQH", 4, ccsid), 1, to_field(queue, 48, ccsid), to_field(queue_manager, 48, ccsid)
     )
-    md = descriptor
-    embedded = packed(
-        md, Reason.XQH_ERROR, order + _DESCRIPTOR,
-        to_field("MD", 4, ccsid), 1, md.report, md.message_type, md.expiry_tenths, md.feedback, md.encoding, md.ccsid,
-        to_field(md.format, 8, ccsid), md.priority, md.persistence, md.message_id, md.correlation_id, md.backout_count,
-        to_field(md.reply_to_queue, 48, ccsid), to_field(md.reply_to_queue_manager, 48, ccsid),
-        to_field(md.user_identifier, 12, ccsid), md.accounting_token, to_field(md.application_identity_data, 32, ccsid),
-        md.put_application_type, to_field(md.put_application_name, 28, ccsid), to_field(md.put_date, 8, ccsid),
-        to_field(md.put_time, 8, ccsid), to_field(md.application_origin_data, 4, ccsid),
-    )  # fmt: skip
+    embedded = bytearray(descriptor.to_bytes(1, little_endian=order == "<"))
+    for at, end in _TEXTS if is_ebcdic(ccsid) else ():
+        embedded[at:end] = encode(embedded[at:end].decode("latin-1"), ccsid)
     return header + embedded + extension

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from mqflow.mqi.descriptor import CCSID_INHERIT, CCSID_Q_MGR, MessageDescriptor
 from mqflow.mqi.errors import HeaderError, MQIError
-from mqflow.mqi.headers import dead_letter, delay, descriptor_extension, rfh2, transmission, trigger
+from mqflow.mqi.headers import dead_letter, delay, descriptor_extension, rfh2, trigger
 from mqflow.mqi.headers.chain import Header, Headers, join, split, text
 from mqflow.mqi.headers.dead_letter import DeadLetterHeader
 from mqflow.mqi.headers.delay import DelayHeader
@@ -216,11 +216,6 @@ OVERSIZED: list[tuple[Callable[[], bytes], Reason, str]] = [
         lambda: delay.to_bytes(DelayHeader(report=2**31, delay_ms=2**40, sent_wall_ms=2**63)),
         Reason.HEADER_ERROR,
         "report 2147483648 has more than 32 bits, sent_wall_ms 9223372036854775808 has more than 64 bits",
-    ),
-    (
-        lambda: transmission.to_bytes("Q", "QM2", MessageDescriptor(feedback=2**31)),
-        Reason.XQH_ERROR,
-        "feedback 2147483648 has more than 32 bits",
     ),
 ]
 
