@@ -81,19 +81,16 @@ class Part(Struct, frozen=True, kw_only=True, order=True, gc=False):
     key: int
 
 
-class Retained:
+class Retained(Struct, eq=False):
     """The positions at which the next put, get and browse continue; None if no group or logical message is incomplete."""
 
-    __slots__ = ("browse", "browse_from", "browses_logically", "get", "put")
-
-    def __init__(self) -> None:
-        self.put: Place | None = None
-        self.get: Place | None = None
-        self.browse: Place | None = None
-        #: The key of the first browsed message of the group. It gives the group its position on the queue.
-        self.browse_from: int | None = None
-        #: True if the browse began in logical order; None before the first browse.
-        self.browses_logically: bool | None = None
+    put: Place | None = None
+    get: Place | None = None
+    browse: Place | None = None
+    #: The key of the first browsed message of the group. It gives the group its position on the queue.
+    browse_from: int | None = None
+    #: True if the browse began in logical order; None before the first browse.
+    browses_logically: bool | None = None
 
 
 def next_put(

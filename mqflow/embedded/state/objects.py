@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from mqflow.embedded.rules.get_plan import GetPlan, Match, matches
 from mqflow.embedded.rules.group_order import Retained
@@ -157,16 +157,13 @@ class LocalQueue(Backlog):
         return Backlog.clear(self)
 
 
-class QueueDefinition:
+class QueueDefinition(Struct, eq=False):
     """An alias, a model or a remote queue: a definition without messages. ALTER replaces `attributes`."""
 
-    __slots__ = ("attributes", "changes", "handles")
-
-    def __init__(self, attributes: QueueAttributes) -> None:
-        self.attributes: QueueAttributes = attributes
-        self.handles: set[ObjectHandle] = set()
-        #: How often ALTER with FORCE changed the open definition. Calls with handles from before the last change raise 2041.
-        self.changes: int = 0
+    attributes: QueueAttributes
+    handles: "set[ObjectHandle]" = field(default_factory=set)
+    #: How often ALTER with FORCE changed the open definition. Calls with handles from before the last change raise 2041.
+    changes: int = 0
 
 
 class ObjectHandle:
@@ -283,16 +280,13 @@ class Subscription:
         return topic_matches(self.attributes.topic_string, self.scheme, topic)
 
 
-class SubscriptionHandle:
+class SubscriptionHandle(Struct, eq=False):
     """The Hsub. `queue` is the handle of a managed queue that MQSUB opened."""
 
-    __slots__ = ("connection", "open", "queue", "subscription")
-
-    def __init__(self, connection: "ConnectionState", subscription: Subscription) -> None:
-        self.connection: ConnectionState = connection
-        self.subscription: Subscription = subscription
-        self.open: bool = True
-        self.queue: ObjectHandle | None = None
+    connection: "ConnectionState"
+    subscription: Subscription
+    open: bool = True
+    queue: ObjectHandle | None = None
 
     @property
     def name(self) -> str:
@@ -424,21 +418,16 @@ class UnitAhead(Struct, frozen=True, gc=False):
     saved_context: MessageDescriptor | None
 
 
-class Waiter:
+class Waiter(Struct, eq=False):
     """A get that waits for a message, or an observer of the queue. `wake` is called at most once, and only sends a signal."""
 
-    __slots__ = ("handle", "plan", "promised", "queue", "wake")
-
-    def __init__(
-        self, queue: LocalQueue, wake: Callable[[], None], handle: "ObjectHandle | None" = None, plan: GetPlan | None = None
-    ) -> None:
-        self.queue: LocalQueue = queue
-        self.wake: Callable[[], None] = wake
-        #: The handle and the plan of the get; both are None for an observer.
-        self.handle: ObjectHandle | None = handle
-        self.plan: GetPlan | None = plan
-        #: The key of the message for which the waiter was woken.
-        self.promised: int | None = None
+    queue: LocalQueue
+    wake: Callable[[], None]
+    #: The handle and the plan of the get; both are None for an observer.
+    handle: ObjectHandle | None = None
+    plan: GetPlan | None = None
+    #: The key of the message for which the waiter was woken.
+    promised: int | None = None
 
 
 class ConnectionState:
