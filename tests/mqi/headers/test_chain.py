@@ -189,42 +189,30 @@ def test_a_body_that_is_no_text_is_an_error_that_says_where() -> None:
     assert Reason.NOT_CONVERTED == refused.value.reason
 
 
+LONG = 2**31
 OVERSIZED: list[tuple[Callable[[], bytes], Reason, str]] = [
-    (MessageDescriptor(feedback=2**31).to_bytes, Reason.MD_ERROR, "feedback 2147483648 has more than 32 bits"),
-    (MessageDescriptor(offset=-(2**31) - 1).to_bytes, Reason.MD_ERROR, "offset -2147483649 has more than 32 bits"),
+    (MessageDescriptor(feedback=LONG).to_bytes, Reason.MD_ERROR, "feedback 2147483648"),
+    (lambda: dead_letter.to_bytes(DeadLetterHeader(reason=LONG), encoding=546), Reason.DLH_ERROR, "reason 2147483648"),
+    (lambda: rfh2.to_bytes(RFH2(ccsid=LONG), encoding=546), Reason.RFH_ERROR, "ccsid 2147483648"),
     (
-        lambda: dead_letter.to_bytes(DeadLetterHeader(reason=2**31), encoding=546),
-        Reason.DLH_ERROR,
-        "reason 2147483648 has more than 32 bits",
-    ),
-    (
-        lambda: rfh2.to_bytes(RFH2(ccsid=2**31, flags=2**32), encoding=546),
-        Reason.RFH_ERROR,
-        "ccsid 2147483648 has more than 32 bits, flags 4294967296 has more than 32 bits",
-    ),
-    (
-        lambda: descriptor_extension.to_bytes(DescriptorExtension(offset=-(2**31) - 1), encoding=546),
+        lambda: descriptor_extension.to_bytes(DescriptorExtension(offset=-LONG - 1), encoding=546),
         Reason.MDE_ERROR,
-        "offset -2147483649 has more than 32 bits",
+        "offset -2147483649",
     ),
     (
-        lambda: trigger.to_bytes(TriggerMessage(queue="Q", application_type=2**31)),
+        lambda: trigger.to_bytes(TriggerMessage(queue="Q", application_type=LONG)),
         Reason.TM_ERROR,
-        "application_type 2147483648 has more than 32 bits",
+        "application_type 2147483648",
     ),
-    (
-        lambda: delay.to_bytes(DelayHeader(report=2**31, delay_ms=2**40, sent_wall_ms=2**63)),
-        Reason.HEADER_ERROR,
-        "report 2147483648 has more than 32 bits, sent_wall_ms 9223372036854775808 has more than 64 bits",
-    ),
+    (lambda: delay.to_bytes(DelayHeader(report=LONG, delay_ms=LONG, sent_wall_ms=1)), Reason.HEADER_ERROR, "report 2147483648"),
 ]
 
 
-@pytest.mark.parametrize(("write", "reason", "detail"), OVERSIZED)
+@pytest.mark.parametrize(("write", "reason", "number"), OVERSIZED)
 def test_a_number_that_is_too_large_for_its_field_is_refused_with_the_name_of_the_field(
-    write: Callable[[], bytes], reason: Reason, detail: str
+    write: Callable[[], bytes], reason: Reason, number: str
 ) -> None:
     with pytest.raises(MQIError) as refused:
         write()
 
-    assert (reason, detail) == (refused.value.reason, refused.value.detail)
+    assert (reason, f"{number} has more than 32 bits") == (refused.value.reason, refused.value.detail)
