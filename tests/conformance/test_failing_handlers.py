@@ -54,7 +54,6 @@ def queue_managers(kind: str, folder: Path) -> Iterator[tuple[EmbeddedQueueManag
 
 
 @pytest.mark.sampled(6)
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize(
     ("kind", "is_plain"),
     [

@@ -33,10 +33,6 @@ A_REFUSED_INQUIRY = 195
 """The seed of a run in which a poison message was handled once more, because MQINQ was refused (2041) at that moment."""
 
 
-both = pytest.mark.parametrize("backend", ["asyncio", "trio"])
-
-
-@both
 @pytest.mark.parametrize("error", [ValueError, Reject])
 def test_every_message_ends_in_exactly_one_place_after_any_fault(backend: Backend, error: type[Exception]) -> None:
     happened = [event for seed in (*range(SEEDS), *seeds_of_the_day(5)) for event in simulated(seed, backend, error=error)]
@@ -47,7 +43,6 @@ def test_every_message_ends_in_exactly_one_place_after_any_fault(backend: Backen
         )
 
 
-@both
 @pytest.mark.parametrize("error", [ValueError, Reject])
 def test_in_a_calm_run_a_bad_message_is_handled_as_often_as_its_error_and_the_threshold_say(
     backend: Backend, error: type[Exception]
@@ -57,12 +52,10 @@ def test_in_a_calm_run_a_bad_message_is_handled_as_often_as_its_error_and_the_th
         simulated(seed, backend, calm=True, error=error)
 
 
-@both
 def test_the_same_seed_is_the_same_run(backend: Backend) -> None:
     assert simulated(3, backend) == simulated(3, backend)
 
 
-@both
 @pytest.mark.parametrize("seed", [A_SECOND_OUTAGE, A_REFUSED_INQUIRY])
 def test_a_seed_that_found_a_defect_finds_none_now(seed: int, backend: Backend) -> None:
     assert simulated(seed, backend)

@@ -41,7 +41,6 @@ def test_a_wait_begins_again_after_each_foreign_cancellation(cancels: int) -> No
     assert (f"after {cancels + 1}", False) == asyncio.run(main())
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_a_wait_ends_with_the_scope_around_it_and_does_not_begin_again(backend: str) -> None:
     waits = Waits(cancels=0)
 

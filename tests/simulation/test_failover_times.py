@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 
 import anyio
-import pytest
 
 from mqflow import App
 from mqflow.app.config.settings import Settings
@@ -61,7 +60,6 @@ async def fail_over(life: Life, took_s: list[float], taken_over_s: list[float]) 
             life.repair()
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_a_killed_queue_manager_is_replaced_and_its_application_back_within_the_promised_times(backend: Backend) -> None:
     logging.getLogger("mqflow").setLevel(logging.CRITICAL)  # the outages are expected here
     took_s: list[float] = []

@@ -24,8 +24,6 @@ from tests.simulation.loops import run
 from tests.simulation.scenario import PERSISTENT, Life
 from tests.simulation.world import Process
 
-both = pytest.mark.parametrize("backend", ["asyncio", "trio"])
-
 
 @pytest.fixture
 def life() -> Iterator[Life]:
@@ -90,7 +88,6 @@ async def end_beside_an_idle_session(life: Life, running: RunningApplication) ->
     await ends_and_is_followed(life, running)
 
 
-@both
 def test_a_controlled_end_does_not_wait_for_an_idle_session(life: Life, backend: Backend) -> None:
     run(life.world, partial(live, life, end_beside_an_idle_session), backend, 0)
 
@@ -102,7 +99,6 @@ def test_an_idle_session_that_is_kept_is_found(life: Life, monkeypatch: pytest.M
         run(life.world, partial(live, life, end_beside_an_idle_session), "asyncio", 0)
 
 
-@both
 def test_a_controlled_end_does_not_keep_a_poison_message_from_its_move(life: Life, backend: Backend) -> None:
     async def story(life: Life, running: RunningApplication) -> None:
         put(life, "m5")

@@ -32,8 +32,6 @@ LOOK_FROM = {
 """The seed from which to search for each defect: the exact seed changes when a frame changes."""
 LOOKS_MAX = 200
 
-both = pytest.mark.parametrize("backend", ["asyncio", "trio"])
-
 
 @pytest.fixture
 def root() -> Iterator[Path]:
@@ -41,7 +39,6 @@ def root() -> Iterator[Path]:
         yield made
 
 
-@both
 @pytest.mark.timeout(600)
 def test_the_invariants_hold_after_any_fault_of_any_process(backend: Backend, root: Path) -> None:
     happened: Counter[str] = Counter()
@@ -54,7 +51,6 @@ def test_the_invariants_hold_after_any_fault_of_any_process(backend: Backend, ro
     assert not tame, f"in {SEEDS} runs, {tame} never happened: too tame to prove anything"
 
 
-@both
 def test_in_a_calm_run_a_message_that_always_fails_is_handled_as_often_as_the_threshold_says(
     backend: Backend, root: Path
 ) -> None:
@@ -62,13 +58,11 @@ def test_in_a_calm_run_a_message_that_always_fails_is_handled_as_often_as_the_th
         simulate(seed, backend, root, calm=True)
 
 
-@both
 def test_in_a_calm_run_a_rejected_message_is_handled_once(backend: Backend, root: Path) -> None:
     for seed in (*range(CALM_SEEDS), *seeds_of_the_day(2)):
         simulate(seed, backend, root, calm=True, error=Reject)
 
 
-@both
 def test_the_same_seed_is_the_same_run_to_the_byte(backend: Backend, root: Path) -> None:
     first = simulate(15, backend, root)
     simulate(14, backend, root)

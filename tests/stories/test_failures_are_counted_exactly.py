@@ -154,7 +154,6 @@ def run(
     return handlers
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @given(
     scripts=st.lists(SCRIPT, min_size=1, max_size=24),
     concurrency=st.integers(1, 16),
@@ -169,7 +168,6 @@ def test_every_failure_counts_once_with_any_handler_and_any_number_of_workers(
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("declare", [two_handlers_of_a_queue, a_topic, batches])
 @given(scripts=st.lists(SCRIPT, min_size=1, max_size=24), concurrency=st.integers(1, 16), several=st.sampled_from([1, 2, 5]))
 @example(scripts=[(["fail"] * THRESHOLD, False)] * 7, concurrency=1, several=5)  # new messages in a unit with a failed one
@@ -185,7 +183,6 @@ def test_every_failure_counts_once_with_several_handlers_on_topics_and_in_batche
     run(scripts, options, backend, declare)
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize(("act", "calls"), [("reject", 1), ("never retry", 1), ("fail", THRESHOLD)])
 def test_a_failed_batch_costs_each_of_its_messages_one_call_more(backend: Backend, act: str, calls: int) -> None:
     handlers = run([([act] * THRESHOLD, False)] * 5, {"batch": Batch(max=5)}, backend, batches)
@@ -199,7 +196,6 @@ def test_a_failed_batch_costs_each_of_its_messages_one_call_more(backend: Backen
 MIXED: Final[list[Script]] = [([act] * THRESHOLD, True) for act in ("reject", "fail", "never retry")] * 15 + [([], True)] * 5
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("unit_of_work", [1, 4])
 def test_two_applications_count_every_failure_once_with_units_of_one_message_or_with_shared_notes(
     backend: Backend, unit_of_work: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -210,7 +206,6 @@ def test_two_applications_count_every_failure_once_with_units_of_one_message_or_
     run(MIXED, {"concurrency": 2, "unit_of_work": unit_of_work}, backend, applications=2)
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_without_shared_notes_another_application_handles_a_rejected_message_again_whose_move_was_backed_out(
     backend: Backend,
 ) -> None:
@@ -249,7 +244,6 @@ def test_without_shared_notes_another_application_handles_a_rejected_message_aga
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize(("act", "calls"), [("reject", 1), ("never retry", 1), ("fail", THRESHOLD)])
 def test_sixteen_workers_handle_each_of_many_poison_messages_as_often_as_one_worker(
     backend: Backend, act: str, calls: int
@@ -275,7 +269,6 @@ def on_disk(folder: Path, *, served: bool) -> Iterator[tuple[QueueManager, Embed
 
 
 @pytest.mark.sampled(4)
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("served", [False, True], ids=["inline", "served"])
 @pytest.mark.parametrize("unit_of_work", [1, 4])
 @pytest.mark.parametrize(("error", "calls"), [(Reject("no"), 1), (ValueError("no"), THRESHOLD)], ids=["rejected", "failed"])

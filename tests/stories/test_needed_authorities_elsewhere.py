@@ -133,7 +133,6 @@ async def until_it_is_disposed_of(reached: QueueManager) -> Story:
     return story
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_a_listener_on_an_alias_needs_get_on_it_and_inquire_on_the_queue_behind_it(
     owner: EmbeddedQueueManager, reached: QueueManager, backend: str
 ) -> None:
@@ -145,7 +144,6 @@ def test_a_listener_on_an_alias_needs_get_on_it_and_inquire_on_the_queue_behind_
     assert 1 == owner.administration.queue_status("BOQ").depth
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_without_inquire_on_that_queue_one_failure_stops_delivery_until_it_is_granted(
     owner: EmbeddedQueueManager, reached: QueueManager, backend: str
 ) -> None:

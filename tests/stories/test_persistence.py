@@ -25,7 +25,7 @@ from mqflow.verbs import Connection
 from mqflow.world import SYSTEM_CLOCK, THREADS
 from tests.running import moved
 
-both = pytest.mark.mq_backend("asyncio", "trio")
+pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
 ORDERS = [f"order {number}" for number in range(10)]
 AS_DEFINED, PERSISTENT, NOT_PERSISTENT = Persistence.AS_Q_DEF, Persistence.PERSISTENT, Persistence.NOT_PERSISTENT
@@ -108,7 +108,6 @@ WAYS = (by_ctx_put, by_a_plain_function, by_a_publisher, by_a_reply, by_a_public
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_ten_orders_that_an_application_moved_are_there_after_a_restart(
     tmp_path: Path, backend: str, way: Callable[[App], Callable[[str], Awaitable[None]]]
 ) -> None:
@@ -169,7 +168,6 @@ def test_a_publisher_makes_persistent_messages_unless_it_says_otherwise(*, given
     assert PERSISTENT == app.publisher("OUT").outgoing(b"x").descriptor.persistence
 
 
-@both
 @pytest.mark.parametrize(("defined", "persistence"), [("YES", 1), ("NO", 0)])
 async def test_none_takes_defpsist_of_the_queue_also_for_a_delayed_message(
     mq: QueueManagerKit, defined: str, persistence: int
@@ -184,7 +182,6 @@ async def test_none_takes_defpsist_of_the_queue_also_for_a_delayed_message(
     assert [persistence] * 2 == [each.descriptor.persistence for each in found]
 
 
-@both
 async def test_a_delayed_message_is_persistent_while_it_is_staged_and_afterwards(mq: QueueManagerKit) -> None:
     mq.define("OUT")
 
@@ -199,7 +196,6 @@ async def test_a_delayed_message_is_persistent_while_it_is_staged_and_afterwards
 # -- requests and replies
 
 
-@both
 @pytest.mark.parametrize("persistent", [True, False])
 async def test_a_reply_is_as_persistent_as_its_request(mq: QueueManagerKit, *, persistent: bool) -> None:
     mq.define("IN")
@@ -217,7 +213,6 @@ async def test_a_reply_is_as_persistent_as_its_request(mq: QueueManagerKit, *, p
     assert persistent == reply.descriptor.persistent
 
 
-@both
 @pytest.mark.parametrize(
     ("defined", "keywords", "persistence"),
     [
@@ -260,7 +255,6 @@ def temporary_queue(requester: Connection) -> str:
     return requester.open("SYSTEM.DEFAULT.MODEL.QUEUE", OpenOption.INPUT_SHARED).name
 
 
-@both
 @pytest.mark.parametrize(
     "keywords",
     [{}, {"persistent": True}, {"delay": 5}, {"descriptor": MessageDescriptor(persistence=PERSISTENT)}],
@@ -286,7 +280,6 @@ async def test_a_temporary_dynamic_queue_gets_messages_that_it_accepts(
     assert NOT_PERSISTENT == put.descriptor.persistence
 
 
-@both
 async def test_a_put_on_a_temporary_dynamic_queue_is_undone_with_the_unit_of_work_of_its_handler(
     mq: QueueManagerKit, requester: Connection
 ) -> None:
@@ -305,7 +298,6 @@ async def test_a_put_on_a_temporary_dynamic_queue_is_undone_with_the_unit_of_wor
     assert 0 == mq.depth(replies)
 
 
-@both
 async def test_a_reply_needs_no_inquire_authority_on_a_temporary_dynamic_queue(
     mq: QueueManagerKit, requester: Connection
 ) -> None:
@@ -327,7 +319,6 @@ async def test_a_reply_needs_no_inquire_authority_on_a_temporary_dynamic_queue(
     assert ("?", False) == (reply.text(), reply.descriptor.persistent)
 
 
-@both
 async def test_another_queue_that_refuses_persistent_messages_is_an_error(mq: QueueManagerKit) -> None:
     """Source: IBM q041190: on z/OS also a shared queue whose structure cannot be recovered refuses a persistent message."""
     mq.define("SHARED")

@@ -15,10 +15,7 @@ from mqflow.testing.virtual_clock import DeadlockError, SeededRandom, VirtualClo
 from mqflow.testing.virtual_time import Backend, run
 from mqflow.world import SYSTEM_CLOCK, THREADS
 
-both = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 
-
-@both
 def test_a_day_of_sleeping_takes_no_time(backend: Backend) -> None:
     clock = VirtualClock()
     started = SYSTEM_CLOCK.monotonic()
@@ -32,7 +29,6 @@ def test_a_day_of_sleeping_takes_no_time(backend: Backend) -> None:
     assert SYSTEM_CLOCK.monotonic() - started < 30  # a limit for hangs, not a measurement
 
 
-@both
 def test_timers_fire_in_the_order_of_their_deadlines(backend: Backend) -> None:
     seen: list[tuple[float, float]] = []
 
@@ -50,7 +46,6 @@ def test_timers_fire_in_the_order_of_their_deadlines(backend: Backend) -> None:
     assert [(0.25, 0.25), (7, 7), (30, 30), (1e6, 1e6)] == seen
 
 
-@both
 def test_the_wall_clock_follows_the_loop_and_can_jump_on_its_own(backend: Backend) -> None:
     clock = VirtualClock(epoch_s=1_000.0)
 
@@ -65,7 +60,6 @@ def test_the_wall_clock_follows_the_loop_and_can_jump_on_its_own(backend: Backen
     assert clock.monotonic() == 10
 
 
-@both
 def test_advancing_the_clock_by_hand_makes_timers_due(backend: Backend) -> None:
     clock = VirtualClock()
 
@@ -85,7 +79,6 @@ def test_advancing_by_no_time_that_can_pass_is_refused(seconds: float) -> None:
         VirtualClock().advance(seconds)
 
 
-@both
 def test_a_deadlock_is_an_error_that_names_each_waiting_task_and_its_line(backend: Backend) -> None:
     async def waits_for_godot() -> None:
         await anyio.Event().wait()
@@ -106,7 +99,6 @@ def test_a_deadlock_is_an_error_that_names_each_waiting_task_and_its_line(backen
 
 
 @pytest.mark.parametrize("listens", [False, True])
-@both
 def test_the_error_of_a_receive_that_waits_for_ever_names_the_line_of_the_test_first(backend: Backend, listens: bool) -> None:  # noqa: FBT001 - a column
     mq, app = QueueManagerKit(), App()
     mq.mqsc("DEFINE QLOCAL(IN)", "DEFINE QLOCAL(IDLE) BOTHRESH(1)")
@@ -126,7 +118,6 @@ def test_the_error_of_a_receive_that_waits_for_ever_names_the_line_of_the_test_f
     assert f"  the test: {qualified} ({__file__}:{line})" == str(caught.value).splitlines()[1]
 
 
-@both
 def test_a_test_can_sleep_for_days_beside_an_idle_listener(backend: Backend) -> None:
     mq, app = QueueManagerKit(), App()
     mq.define("IDLE")
@@ -142,7 +133,6 @@ def test_a_test_can_sleep_for_days_beside_an_idle_listener(backend: Backend) -> 
     assert 2 * 86_400 == run(main, backend=backend, clock=mq.clock)
 
 
-@both
 def test_an_exception_of_the_main_function_is_raised(backend: Backend) -> None:
     async def main() -> None:
         await anyio.sleep(1)
@@ -152,7 +142,6 @@ def test_an_exception_of_the_main_function_is_raised(backend: Backend) -> None:
         run(main, backend=backend)
 
 
-@both
 def test_time_stands_still_while_a_worker_thread_works(backend: Backend) -> None:
     go = threading.Event()
     answers: list[str] = []
@@ -175,7 +164,6 @@ async def _release_soon(go: threading.Event) -> None:
     go.set()
 
 
-@both
 def test_time_stands_still_while_announced_work_is_under_way(backend: Backend) -> None:
     clock = VirtualClock()
 
@@ -196,7 +184,6 @@ def test_time_stands_still_while_announced_work_is_under_way(backend: Backend) -
     assert run(main, backend=backend, clock=clock) == 0.0
 
 
-@both
 def test_time_runs_on_without_a_thread_that_never_ends(backend: Backend) -> None:
     clock = VirtualClock(real_work_s_max=0.05)
     stuck = threading.Event()
@@ -210,7 +197,6 @@ def test_time_runs_on_without_a_thread_that_never_ends(backend: Backend) -> None
     assert run(main, backend=backend, clock=clock) == 30.0
 
 
-@both
 def test_an_unannounced_thread_is_not_mistaken_for_a_deadlock(backend: Backend) -> None:
     async def main() -> str:
         event = anyio.Event()
@@ -222,7 +208,6 @@ def test_an_unannounced_thread_is_not_mistaken_for_a_deadlock(backend: Backend) 
     assert run(main, backend=backend) == "heard"
 
 
-@both
 def test_a_busy_task_cannot_stop_time(backend: Backend) -> None:
     async def main() -> bool:
         with anyio.move_on_after(1) as scope:
@@ -233,7 +218,6 @@ def test_a_busy_task_cannot_stop_time(backend: Backend) -> None:
     assert run(main, backend=backend)
 
 
-@both
 def test_the_same_seed_gives_the_same_order(backend: Backend) -> None:
     def order(seed: int) -> list[int]:
         seen: list[int] = []

@@ -165,7 +165,6 @@ def test_a_handler_that_is_cancelled_during_its_put_has_failed_and_its_put_is_no
     assert [(Settlement.BACKOUT, Failed), (Settlement.COMMIT, Completed)] == ends[:1] + ends[-1:]
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_a_put_in_a_cancel_scope_has_ended_when_the_scope_has_and_counts(backend: str) -> None:
     app, manager = App(), SlowQueueManager("open")
     came_back: list[bool] = []

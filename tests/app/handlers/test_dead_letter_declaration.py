@@ -226,7 +226,6 @@ def test_a_rule_that_could_never_apply_is_refused(attempts: int) -> None:
         App().dead_letter_handler().rule(Action.RETRY, attempts=attempts)
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_a_session_with_a_thread_is_served_too_and_hooks_stay_on_the_loop(tmp_path: Path, backend: str) -> None:
     with EmbeddedQueueManager("QM1") as queue_manager:
         carry_out(queue_manager.administration, [f"DEFINE QLOCAL('{DLQ}')"])

@@ -651,7 +651,6 @@ class Course:
                 return None
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.lists(st.sampled_from(["complete", "raise", "fail", "reject", "exit"]), max_size=3), min_size=1, max_size=8),

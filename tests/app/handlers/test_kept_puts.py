@@ -27,11 +27,6 @@ def manager(request: pytest.FixtureRequest) -> Manager:
     return Manager(request.param)
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def backend(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 def test_both_forms_of_a_session_are_tried() -> None:
     assert isinstance(Manager("inline").queue_manager, InlineQueueManager)
     assert not isinstance(Manager("thread").queue_manager, InlineQueueManager)

@@ -24,11 +24,6 @@ def manager(request: pytest.FixtureRequest) -> Manager:
     return Manager(request.param)
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def backend(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 def line_here() -> int:
     """Return the number of the line after the call."""
     return sys._getframe(1).f_lineno + 1

@@ -109,7 +109,6 @@ async def test_a_commit_of_many_messages_without_an_answer_is_in_doubt_for_all_o
     assert all(message_id.hex() in str(caught.value) for message_id in found)
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("within", [False, True])
 def test_many_messages_have_a_unit_of_work_of_their_own(backend: Backend, *, within: bool) -> None:
     app, manager = App(middleware=[Counting()] if within else []), HeldCommits()

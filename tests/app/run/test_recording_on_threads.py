@@ -36,7 +36,6 @@ def recorded(queue_manager: EmbeddedQueueManager) -> Sequence[DispositionRecord]
     return [each for each in read if each.outcome is not RecordOutcome.HEARTBEAT]
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("queues", [("IN", DISPOSITION_QUEUE), ("IN",)], ids=["recorded", "refused"])
 def test_a_consumer_records_on_its_thread_and_hooks_stay_on_the_loop(backend: str, queues: Sequence[str]) -> None:
     threads: list[int] = []

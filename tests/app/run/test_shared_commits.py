@@ -28,8 +28,8 @@ from mqflow.verbs import Put
 from mqflow.world import SYSTEM_RANDOM
 from tests.app.run.held_commits import Answer, HeldCommits
 
+pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 BOTH: tuple[Backend, ...] = ("asyncio", "trio")
-both = pytest.mark.parametrize("backend", BOTH)
 
 
 class Middleware:
@@ -55,14 +55,14 @@ class Middleware:
 class Producers:
     """An application, and the ends of its puts by body: the `Put`, or the exception."""
 
-    def __init__(self, *, within: bool = False) -> None:
+    def __init__(self, clock: VirtualClock, *, within: bool = False) -> None:
         self.manager = HeldCommits()
         self.middleware = Middleware()
         self.events: list[Event] = []
         self.app = App(middleware=[self.middleware] if within else [], hooks=[lambda event: self.events.append(event)])  # noqa: PLW0108 - a hook is called by keyword too
         self.ends: dict[str, Put | BaseException] = {}
         self.scopes: dict[str, anyio.CancelScope] = {}
-        self.clock = VirtualClock()
+        self.clock = clock
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[anyio.abc.TaskGroup]:
@@ -110,102 +110,83 @@ def told(end: object, reason: int) -> bool:
     return isinstance(end, MQIError) and end.reason == reason
 
 
-@both
 @pytest.mark.parametrize("within", [False, True], ids=["plain", "within middleware"])
-def test_puts_that_wait_while_a_commit_is_under_way_share_the_next_commit(backend: Backend, *, within: bool) -> None:
-    producers = Producers(within=within)
+async def test_puts_that_wait_while_a_commit_is_under_way_share_the_next_commit(mq: QueueManagerKit, *, within: bool) -> None:
+    producers = Producers(mq.clock, within=within)
     manager = producers.manager
-
-    async def main() -> None:
-        async with producers.running() as group:
-            group.start_soon(producers.put, "first")
-            assert [b"first"] == await manager.next_commit()
-            for number in range(5):
-                group.start_soon(producers.put, f"{number}")
-            await manager.next_commit()
-            assert {} == producers.ends
-            manager.answer()
-            shared = await manager.next_commit()
-            assert [b"0", b"1", b"2", b"3", b"4"] == sorted(shared)
-            assert ["first"] == producers.succeeded()
-            manager.answer()
-
-    producers.run(main, backend)
+    async with producers.running() as group:
+        group.start_soon(producers.put, "first")
+        assert [b"first"] == await manager.next_commit()
+        for number in range(5):
+            group.start_soon(producers.put, f"{number}")
+        await manager.next_commit()
+        assert {} == producers.ends
+        manager.answer()
+        shared = await manager.next_commit()
+        assert [b"0", b"1", b"2", b"3", b"4"] == sorted(shared)
+        assert ["first"] == producers.succeeded()
+        manager.answer()
 
     assert ["0", "1", "2", "3", "4", "first"] == producers.succeeded() == producers.bodies()
     assert [1, 5] == [len(each) for each in manager.commits]
     assert set(producers.middleware.calls.values()) <= {1}
 
 
-@both
-def test_a_commit_is_for_at_most_64_messages(backend: Backend) -> None:
-    producers = Producers()
-
-    async def main() -> None:
-        async with producers.running() as group:
-            group.start_soon(producers.put, "first")
+async def test_a_commit_is_for_at_most_64_messages(mq: QueueManagerKit) -> None:
+    producers = Producers(mq.clock)
+    async with producers.running() as group:
+        group.start_soon(producers.put, "first")
+        await producers.manager.next_commit()
+        for number in range(100):
+            group.start_soon(producers.put, f"{number}")
+        for _ in range(3):
             await producers.manager.next_commit()
-            for number in range(100):
-                group.start_soon(producers.put, f"{number}")
-            for _ in range(3):
-                await producers.manager.next_commit()
-                producers.manager.answer()
-
-    producers.run(main, backend)
+            producers.manager.answer()
 
     assert [1, 64, 36] == [len(each) for each in producers.manager.commits]
     assert 101 == len(producers.bodies()) == len(producers.succeeded())
 
 
-@both
 @pytest.mark.parametrize("within", [False, True], ids=["plain", "within middleware"])
 @pytest.mark.parametrize("reason", [Reason.Q_FULL, Reason.PUT_INHIBITED, Reason.NOT_AUTHORIZED, Reason.Q_DELETED])
-def test_a_refused_put_fails_its_own_caller_only(backend: Backend, reason: int, *, within: bool) -> None:
-    producers = Producers(within=within)
+async def test_a_refused_put_fails_its_own_caller_only(mq: QueueManagerKit, reason: int, *, within: bool) -> None:
+    producers = Producers(mq.clock, within=within)
 
     def refuse(body: bytes) -> None:
         if body == b"refused":
             raise error_for(reason, "MQPUT", "OUT", "QM1")
 
-    async def main() -> None:
-        async with producers.running() as group:
-            producers.manager.before_put = refuse
-            group.start_soon(producers.put, "first")
-            await producers.manager.next_commit()
-            for body in ("a", "refused", "b"):
-                group.start_soon(producers.put, body)
-            group.start_soon(producers.manager.answer_all)
-            while len(producers.ends) < 4:
-                await checkpoint()
-            group.cancel_scope.cancel()
-
-    producers.run(main, backend)
+    async with producers.running() as group:
+        producers.manager.before_put = refuse
+        group.start_soon(producers.put, "first")
+        await producers.manager.next_commit()
+        for body in ("a", "refused", "b"):
+            group.start_soon(producers.put, body)
+        group.start_soon(producers.manager.answer_all)
+        while len(producers.ends) < 4:
+            await checkpoint()
+        group.cancel_scope.cancel()
 
     assert told(producers.ends["refused"], reason)
     assert ["a", "b", "first"] == producers.succeeded() == producers.bodies()
     assert [1, 2] == [len(each) for each in producers.manager.commits]
 
 
-@both
 @pytest.mark.parametrize("within", [False, True], ids=["plain", "within middleware"])
 @pytest.mark.parametrize(("how", "found"), [(Answer.LOST_BEFORE, []), (Answer.LOST_AFTER, ["a", "b"])])
-def test_a_commit_without_an_answer_is_in_doubt_for_exactly_its_messages(
-    backend: Backend, how: Answer, found: Sequence[str], *, within: bool
+async def test_a_commit_without_an_answer_is_in_doubt_for_exactly_its_messages(
+    mq: QueueManagerKit, how: Answer, found: Sequence[str], *, within: bool
 ) -> None:
-    producers = Producers(within=within)
-
-    async def main() -> None:
-        async with producers.running() as group:
-            await producers.line_up(group, "a", "b")
-            producers.manager.answer()
-            assert [b"a", b"b"] == sorted(await producers.manager.next_commit())
-            group.start_soon(producers.put, "later")
-            await producers.manager.next_commit()
-            producers.manager.answer(how)
-            assert [b"later"] == await producers.manager.next_commit()
-            producers.manager.answer()
-
-    producers.run(main, backend)
+    producers = Producers(mq.clock, within=within)
+    async with producers.running() as group:
+        await producers.line_up(group, "a", "b")
+        producers.manager.answer()
+        assert [b"a", b"b"] == sorted(await producers.manager.next_commit())
+        group.start_soon(producers.put, "later")
+        await producers.manager.next_commit()
+        producers.manager.answer(how)
+        assert [b"later"] == await producers.manager.next_commit()
+        producers.manager.answer()
 
     assert ["first", "later"] == producers.succeeded()
     assert sorted(["first", "later", *found]) == producers.bodies()
@@ -219,26 +200,21 @@ def test_a_commit_without_an_answer_is_in_doubt_for_exactly_its_messages(
     assert not any(identifier.hex() in str(errors[0]) and identifier.hex() in str(errors[1]) for identifier in named)
 
 
-@both
 @pytest.mark.parametrize("within", [False, True], ids=["plain", "within middleware"])
 @pytest.mark.parametrize("how", [Answer.BACKED_OUT, Answer.ENDED])
-def test_after_a_backout_of_a_shared_commit_each_call_is_put_again_alone(
-    backend: Backend, how: Answer, *, within: bool
+async def test_after_a_backout_of_a_shared_commit_each_call_is_put_again_alone(
+    mq: QueueManagerKit, how: Answer, *, within: bool
 ) -> None:
-    producers = Producers(within=within)
-
-    async def main() -> None:
-        async with producers.running() as group:
-            await producers.line_up(group, "a", "b")
-            producers.manager.answer()
-            await producers.manager.next_commit()
-            producers.manager.answer(how)
-            await producers.manager.next_commit()
-            producers.manager.answer(Answer.BACKED_OUT)  # the queue manager does not take this one
-            await producers.manager.next_commit()
-            producers.manager.answer()
-
-    producers.run(main, backend)
+    producers = Producers(mq.clock, within=within)
+    async with producers.running() as group:
+        await producers.line_up(group, "a", "b")
+        producers.manager.answer()
+        await producers.manager.next_commit()
+        producers.manager.answer(how)
+        await producers.manager.next_commit()
+        producers.manager.answer(Answer.BACKED_OUT)  # the queue manager does not take this one
+        await producers.manager.next_commit()
+        producers.manager.answer()
 
     assert [1, 2, 1, 1] == [len(each) for each in producers.manager.commits]
     assert sorted(["first", producers.manager.commits[3][0].decode()]) == producers.succeeded() == producers.bodies()
@@ -247,10 +223,9 @@ def test_after_a_backout_of_a_shared_commit_each_call_is_put_again_alone(
     assert set(producers.middleware.calls.values()) <= {1}
 
 
-@both
 @pytest.mark.parametrize("within", [False, True], ids=["plain", "within middleware"])
-def test_a_put_that_breaks_each_connection_fails_alone_after_four(backend: Backend, *, within: bool) -> None:
-    producers = Producers(within=within)
+async def test_a_put_that_breaks_each_connection_fails_alone_after_four(mq: QueueManagerKit, *, within: bool) -> None:
+    producers = Producers(mq.clock, within=within)
     broken = list[bytes]()
 
     def breaks(body: bytes) -> None:
@@ -260,15 +235,12 @@ def test_a_put_that_breaks_each_connection_fails_alone_after_four(backend: Backe
                 connection.end(Reason.CONNECTION_BROKEN)
             raise error_for(Reason.CONNECTION_BROKEN, "MQPUT", "OUT", "QM1")
 
-    async def main() -> None:
-        async with producers.running() as group:
-            producers.manager.before_put = breaks
-            await producers.line_up(group, "a", "poison", "b")
-            producers.manager.answer()
-            await producers.manager.next_commit()
-            producers.manager.answer()
-
-    producers.run(main, backend)
+    async with producers.running() as group:
+        producers.manager.before_put = breaks
+        await producers.line_up(group, "a", "poison", "b")
+        producers.manager.answer()
+        await producers.manager.next_commit()
+        producers.manager.answer()
 
     assert 4 == len(broken)
     assert told(producers.ends["poison"], Reason.CONNECTION_BROKEN)
@@ -277,47 +249,39 @@ def test_a_put_that_breaks_each_connection_fails_alone_after_four(backend: Backe
     assert set(producers.middleware.calls.values()) <= {1}
 
 
-@both
 @pytest.mark.parametrize("within", [False, True], ids=["plain", "within middleware"])
-def test_a_caller_that_is_cancelled_in_line_puts_nothing(backend: Backend, *, within: bool) -> None:
-    producers = Producers(within=within)
-
-    async def main() -> None:
-        async with producers.running() as group:
-            await producers.line_up(group, "a", "gone")
-            producers.scopes["gone"].cancel()
-            await checkpoint()
-            producers.manager.answer()
-            assert [b"a"] == await producers.manager.next_commit()
-            producers.manager.answer()
-
-    producers.run(main, backend)
+async def test_a_caller_that_is_cancelled_in_line_puts_nothing(mq: QueueManagerKit, *, within: bool) -> None:
+    producers = Producers(mq.clock, within=within)
+    async with producers.running() as group:
+        await producers.line_up(group, "a", "gone")
+        producers.scopes["gone"].cancel()
+        await checkpoint()
+        producers.manager.answer()
+        assert [b"a"] == await producers.manager.next_commit()
+        producers.manager.answer()
 
     assert ["a", "first"] == producers.succeeded() == producers.bodies()
     assert [] == producers.doubts
 
 
-@both
 @pytest.mark.parametrize("way", ["cancelled", "raises"])
-def test_a_caller_that_leaves_after_its_put_takes_only_its_own_message_out_of_the_commit(backend: Backend, way: str) -> None:
+async def test_a_caller_that_leaves_after_its_put_takes_only_its_own_message_out_of_the_commit(
+    mq: QueueManagerKit, way: str
+) -> None:
     """The other messages are put again: their MsgIds stay, and their middleware is not called again."""
-    producers = Producers(within=True)
-
-    async def main() -> None:
-        async with producers.running() as group:
-            producers.middleware.may_return = anyio.Event()
-            await producers.line_up(group, "a", f"stays and {way}", "b")
-            producers.manager.answer()
-            while len(producers.middleware.message_ids) < 4:
-                await checkpoint()
-            if way == "cancelled":
-                producers.scopes["stays and cancelled"].cancel()
-            else:
-                producers.middleware.may_return.set()
-            assert [b"a", b"b"] == sorted(await producers.manager.next_commit())
-            producers.manager.answer()
-
-    producers.run(main, backend)
+    producers = Producers(mq.clock, within=True)
+    async with producers.running() as group:
+        producers.middleware.may_return = anyio.Event()
+        await producers.line_up(group, "a", f"stays and {way}", "b")
+        producers.manager.answer()
+        while len(producers.middleware.message_ids) < 4:
+            await checkpoint()
+        if way == "cancelled":
+            producers.scopes["stays and cancelled"].cancel()
+        else:
+            producers.middleware.may_return.set()
+        assert [b"a", b"b"] == sorted(await producers.manager.next_commit())
+        producers.manager.answer()
 
     found = {got.body.decode(): got.descriptor.message_id for got in producers.manager.messages()}
     assert ["a", "b", "first"] == producers.succeeded() == sorted(found)
@@ -326,46 +290,40 @@ def test_a_caller_that_leaves_after_its_put_takes_only_its_own_message_out_of_th
     assert [] == producers.doubts
 
 
-@both
-def test_a_caller_that_is_cancelled_while_its_commit_is_under_way_gets_the_result(backend: Backend) -> None:
-    producers = Producers()
-
-    async def main() -> None:
-        async with producers.running() as group:
-            await producers.line_up(group, "a", "b")
-            producers.manager.answer()
-            await producers.manager.next_commit()
-            producers.scopes["a"].cancel()
-            await checkpoint()
-            assert "a" not in producers.ends
-            producers.manager.answer()
-
-    producers.run(main, backend)
+async def test_a_caller_that_is_cancelled_while_its_commit_is_under_way_gets_the_result(mq: QueueManagerKit) -> None:
+    producers = Producers(mq.clock)
+    async with producers.running() as group:
+        await producers.line_up(group, "a", "b")
+        producers.manager.answer()
+        await producers.manager.next_commit()
+        producers.scopes["a"].cancel()
+        await checkpoint()
+        assert "a" not in producers.ends
+        producers.manager.answer()
 
     assert ["a", "b", "first"] == producers.succeeded() == producers.bodies()
     assert [] == producers.doubts
 
 
+@pytest.mark.mq_backend("asyncio")
 @pytest.mark.parametrize("within", [False, True], ids=["plain", "within middleware"])
-def test_asyncios_own_cancellation_of_one_caller_leaves_the_shared_commit_alone(*, within: bool) -> None:
+async def test_asyncios_own_cancellation_of_one_caller_leaves_the_shared_commit_alone(
+    mq: QueueManagerKit, *, within: bool
+) -> None:
     """Such a cancellation ignores shields: the caller leaves at once, and an event names its message."""
-    producers = Producers(within=within)
-
-    async def main() -> None:
-        async with producers.running() as group:
-            group.start_soon(producers.put, "first")
-            await producers.manager.next_commit()
-            task = asyncio.create_task(producers.put("gone"))
-            group.start_soon(producers.put, "b")
-            await producers.manager.next_commit()
-            producers.manager.answer()
-            await producers.manager.next_commit()
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            producers.manager.answer()
-
-    producers.run(main, "asyncio")
+    producers = Producers(mq.clock, within=within)
+    async with producers.running() as group:
+        group.start_soon(producers.put, "first")
+        await producers.manager.next_commit()
+        task = asyncio.create_task(producers.put("gone"))
+        group.start_soon(producers.put, "b")
+        await producers.manager.next_commit()
+        producers.manager.answer()
+        await producers.manager.next_commit()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        producers.manager.answer()
 
     assert ["b", "first"] == producers.succeeded()
     assert ["b", "first", "gone"] == producers.bodies()
@@ -407,7 +365,7 @@ def test_publish_middleware_can_wait_for_a_put_beside_its_own(
             await both_puts(put(), producers.app.put("OUT", "another"))
             return puts[0]
 
-    producers = Producers()
+    producers = Producers(VirtualClock())
     producers.app.middleware.append(PutsAgain())
 
     async def main() -> None:
@@ -427,8 +385,7 @@ def test_publish_middleware_can_wait_for_a_put_beside_its_own(
     assert sorted(["another", *producers.succeeded()]) == producers.bodies()
 
 
-@both
-def test_publish_middleware_that_puts_for_each_of_its_own_puts_gets_an_error(backend: Backend) -> None:
+async def test_publish_middleware_that_puts_for_each_of_its_own_puts_gets_an_error(mq: QueueManagerKit) -> None:
     class PutsForEver:
         async def publish(self, message: Outgoing, call_next: Send) -> Put:
             put = await call_next(message)
@@ -437,18 +394,14 @@ def test_publish_middleware_that_puts_for_each_of_its_own_puts_gets_an_error(bac
 
     app, manager = App(middleware=[PutsForEver()]), HeldCommits()
 
-    async def main() -> None:
-        async with app.running(manager, listen=False):
-            with pytest.raises(RuntimeError, match="a message for each message that it has put itself"):
-                await app.put("OUT", "one")
-
-    run(main, backend=backend)
+    async with app.running(manager, listen=False):
+        with pytest.raises(RuntimeError, match="a message for each message that it has put itself"):
+            await app.put("OUT", "one")
 
     assert [] == manager.messages()
 
 
-@both
-def test_middleware_can_start_a_task_that_puts_and_outlives_it(backend: Backend) -> None:
+async def test_middleware_can_start_a_task_that_puts_and_outlives_it(mq: QueueManagerKit) -> None:
     class Audits:
         tasks: TaskGroup
 
@@ -458,41 +411,33 @@ def test_middleware_can_start_a_task_that_puts_and_outlives_it(backend: Backend)
                 self.tasks.start_soon(app.put, "OUT", "audit")
             return put
 
-    audits, mq = Audits(), QueueManagerKit()
+    audits = Audits()
     mq.define("OUT")
     app = App(middleware=[audits])
 
-    async def main() -> None:
-        async with mq.run(app), anyio.create_task_group() as audits.tasks:
-            await app.put("OUT", "one")
-
-    run(main, backend=backend, clock=mq.clock)
+    async with mq.run(app), anyio.create_task_group() as audits.tasks:
+        await app.put("OUT", "one")
 
     assert ["one", "audit"] == [message.text() for message in mq.browse("OUT")]
 
 
-@both
-def test_callers_in_line_get_2202_when_the_application_ends(backend: Backend) -> None:
-    producers = Producers()
-
-    async def main() -> None:
-        async with anyio.create_task_group() as group:
-            async with producers.running():
-                group.start_soon(producers.put, "first")
-                await producers.manager.next_commit()
-                for body in ("a", "b"):
-                    group.start_soon(producers.put, body)
-                await producers.manager.next_commit()
-                producers.manager.answer()
-                await producers.manager.next_commit()
-                group.start_soon(producers.put, "late")
-                group.start_soon(producers.manager.answer_all)
-                await checkpoint()
-            while len(producers.ends) < 4:
-                await checkpoint()
-            group.cancel_scope.cancel()
-
-    producers.run(main, backend)
+async def test_callers_in_line_get_2202_when_the_application_ends(mq: QueueManagerKit) -> None:
+    producers = Producers(mq.clock)
+    async with anyio.create_task_group() as group:
+        async with producers.running():
+            group.start_soon(producers.put, "first")
+            await producers.manager.next_commit()
+            for body in ("a", "b"):
+                group.start_soon(producers.put, body)
+            await producers.manager.next_commit()
+            producers.manager.answer()
+            await producers.manager.next_commit()
+            group.start_soon(producers.put, "late")
+            group.start_soon(producers.manager.answer_all)
+            await checkpoint()
+        while len(producers.ends) < 4:
+            await checkpoint()
+        group.cancel_scope.cancel()
 
     assert told(producers.ends["late"], Reason.CONNECTION_QUIESCING)
     assert ["a", "b", "first"] == producers.succeeded() == producers.bodies()
@@ -517,7 +462,7 @@ answers = st.lists(st.sampled_from([Answer.COMMITTED, *Answer]), max_size=6)
 def test_each_put_is_on_the_queue_once_unless_its_caller_gets_another_answer(
     backend: Backend, fates: list[list[str]], how: list[Answer], cancelled: list[tuple[int, int]], *, within: bool
 ) -> None:
-    producers = Producers(within=within)
+    producers = Producers(VirtualClock(), within=within)
     manager, planned = producers.manager, list[list[str]]()
     for publisher, each in enumerate(fates):
         planned.append([f"{publisher}.{number} {fate}" for number, fate in enumerate(each)])

@@ -44,7 +44,6 @@ def again() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("stuck_in", ["on_start", "on_stop"])
 @pytest.mark.usefixtures("_signals_as_they_were")
 def test_a_second_signal_cuts_off_the_waits_of_the_start_and_of_the_end(
@@ -81,7 +80,6 @@ def test_a_second_signal_cuts_off_the_waits_of_the_start_and_of_the_end(
     assert [signal.SIG_DFL] == third  # so the next signal ends the process immediately
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.usefixtures("_signals_as_they_were")
 def test_the_first_signal_cuts_nothing_off_although_another_stop_came_before(backend: str) -> None:
     app, stops = App("embedded::memory:", settings=Settings()), list[int]()
@@ -235,7 +233,6 @@ BLOCKS_AT_THE_STOP = """
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("body", [IGNORES, IS_SHIELDED, BLOCKS_AT_THE_STOP], ids=["ignores", "is shielded", "blocks"])
 def test_a_handler_that_ignores_the_stop_is_named_and_left(tmp_path: Path, body: str, backend: str) -> None:
     (tmp_path / "app.py").write_text(
@@ -294,7 +291,6 @@ async def test_remaining_handlers_are_reported_only_after_the_drain_and_the_boun
 
 
 @pytest.mark.usefixtures("_signals_as_they_were")
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("caller", ["a handler", "a thread"])
 def test_a_call_of_stop_ends_the_run_after_the_handlers_have_finished(backend: str, caller: str) -> None:
     app, finished = App("embedded::memory:", settings=Settings()), list[str]()
@@ -350,7 +346,6 @@ def test_an_application_whose_handler_cancels_every_task_continues_and_reports_t
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_a_call_that_blocks_the_event_loop_beyond_the_time_limit_is_logged_with_its_line(tmp_path: Path, backend: str) -> None:
     (tmp_path / "app.py").write_text(
         "import logging, os, signal, threading, time\n"

@@ -88,7 +88,7 @@ for each in (app, archive):
 RECYCLED = "This process drains and ends, because it has handled 3 messages."
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def level() -> Iterator[None]:
     """Give the root logger its level and handlers back."""
     root = logging.getLogger()
@@ -176,8 +176,6 @@ def test_an_application_with_any_declaration_can_run(run: Run, monkeypatch: pyte
 # -- a run
 
 
-@pytest.mark.usefixtures("level")
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_a_run_says_where_it_listens_and_why_it_ends(run: Run, tmp_path: Path, backend: str) -> None:
     name = busy()
 
@@ -199,7 +197,6 @@ def test_the_line_about_a_listener_hides_a_secret_in_the_url(capsys: pytest.Capt
     assert (True, False) == (said.startswith("Listening on IN of ibmmq://"), "hunter2" in said)
 
 
-@pytest.mark.usefixtures("level")
 def test_a_worker_process_names_itself_and_not_the_url_that_its_parent_has_printed(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,7 +207,7 @@ def test_a_worker_process_names_itself_and_not_the_url_that_its_parent_has_print
     assert ["Listening on IN in worker 2.", RECYCLED] == sorted(done.stderr.splitlines())
 
 
-@pytest.mark.usefixtures("level", "queues")
+@pytest.mark.usefixtures("queues")
 def test_other_commands_reach_the_queue_manager_while_the_application_runs(run: Run, tmp_path: Path) -> None:
     name = busy()
 
@@ -224,7 +221,6 @@ def test_other_commands_reach_the_queue_manager_while_the_application_runs(run: 
     assert not (tmp_path / "data" / "served.sock").exists()
 
 
-@pytest.mark.usefixtures("level")
 def test_in_a_log_of_json_the_notes_are_records_too(run: Run) -> None:
     name = busy()
     logging.getLogger().handlers[:] = []  # those of pytest: the command leaves the log of an application as it is
@@ -239,7 +235,6 @@ def test_in_a_log_of_json_the_notes_are_records_too(run: Run) -> None:
     assert 1 == len(sys.modules[name].app.middleware)
 
 
-@pytest.mark.usefixtures("level")
 def test_a_log_for_people_adds_no_middleware_and_a_warning_of_the_settings_is_a_note(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -368,7 +363,6 @@ def test_reload_needs_its_package(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
 # -- what runs beside the application
 
 
-@pytest.mark.usefixtures("level")
 def test_an_application_ends_with_the_process_that_started_it(run: Run) -> None:
     reading, writing = os.pipe()
     os.close(writing)
@@ -379,7 +373,6 @@ def test_an_application_ends_with_the_process_that_started_it(run: Run) -> None:
     assert (0, False) == (done.exit_code, RECYCLED in done.stderr)
 
 
-@pytest.mark.usefixtures("level")
 def test_an_application_on_several_queue_managers_announces_serves_and_counts_each(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -396,7 +389,7 @@ def test_an_application_on_several_queue_managers_announces_serves_and_counts_ea
     } <= {*done.stderr.splitlines()}
 
 
-@pytest.mark.usefixtures("level", "queues")
+@pytest.mark.usefixtures("queues")
 def test_an_application_whose_socket_cannot_be_served_runs_and_says_so(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / ("x" * 90)  # no room for a socket
 
@@ -406,7 +399,6 @@ def test_an_application_whose_socket_cannot_be_served_runs_and_says_so(run: Run,
     assert (0, 1) == (done.exit_code, sum(line.startswith(said) for line in done.stderr.splitlines()))
 
 
-@pytest.mark.usefixtures("level")
 @pytest.mark.parametrize("wanted", ["true", "false"])
 def test_telemetry_is_added_only_if_the_settings_ask_for_it_and_exported_at_the_end(
     run: Run, monkeypatch: pytest.MonkeyPatch, wanted: str
@@ -425,7 +417,6 @@ def test_telemetry_is_added_only_if_the_settings_ask_for_it_and_exported_at_the_
     assert ([("orders", True), "exported"] if wanted == "true" else []) == happened
 
 
-@pytest.mark.usefixtures("level")
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_only_a_terminal_has_a_line_for_an_outage(run: Run, monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool) -> None:
     monkeypatch.setattr(module, "in_foreground", lambda _: is_terminal)
@@ -444,7 +435,6 @@ def test_only_a_terminal_has_a_line_for_an_outage(run: Run, monkeypatch: pytest.
     assert ["_Announcement", *(["ReconnectLine"] if is_terminal else []), "Recycling"] == hooks
 
 
-@pytest.mark.usefixtures("level")
 def test_a_run_may_open_many_files_and_closes_all_that_runs_beside_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     acts: list[str] = []
     for owner, name in ((module, "raise_open_file_limit"), (Recycling, "close"), (ReconnectLine, "clear")):
@@ -461,7 +451,6 @@ def test_a_run_may_open_many_files_and_closes_all_that_runs_beside_it(run: Run, 
     assert ["raise_open_file_limit", "close", "clear"] == acts
 
 
-@pytest.mark.usefixtures("level")
 def test_a_log_of_json_names_the_message_before_all_middleware_of_the_application(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -482,7 +471,7 @@ def test_a_log_of_json_names_the_message_before_all_middleware_of_the_applicatio
     assert [("json", None, "")] == asked
 
 
-@pytest.mark.usefixtures("level", "queues")
+@pytest.mark.usefixtures("queues")
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_only_a_terminal_shows_the_load_of_a_queue_manager_that_exists(
     run: Run, monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool
@@ -502,7 +491,6 @@ def test_only_a_terminal_shows_the_load_of_a_queue_manager_that_exists(
     assert ([("QM1", Path("data").resolve())] if is_terminal else []) == shown
 
 
-@pytest.mark.usefixtures("level")
 def test_only_the_parent_of_worker_processes_serves_pages(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

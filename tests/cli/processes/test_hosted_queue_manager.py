@@ -379,7 +379,6 @@ def test_a_later_request_replaces_the_manner_but_an_end_permanently_stays() -> N
     ] == anyio.run(main)
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_another_thread_wakes_a_wait_for_a_condition(backend: str) -> None:
     happened: list[str] = []
 
@@ -401,7 +400,6 @@ def test_another_thread_wakes_a_wait_for_a_condition(backend: str) -> None:
     anyio.run(main, backend=backend)
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_a_wait_for_a_request_looks_once_for_each_call_of_wake(backend: str) -> None:
     looks: list[int] = []
 
@@ -479,7 +477,6 @@ def test_the_delay_before_a_restart_doubles_up_to_half_a_minute_and_begins_again
     assert ["1", "2", "4", "8", "16", "30", "30", "1", "2"] == delays
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_a_restart_waits_for_its_delay_or_until_the_command_must_end(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     happened: list[str] = []
 

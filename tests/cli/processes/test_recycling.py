@@ -43,7 +43,6 @@ def test_the_limit_that_is_reached_is_the_reason(limits: Limits, events: list[Se
     recycling.close()
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_a_limit_that_another_thread_reaches_ends_the_wait_and_cancels_the_other_waits(backend: str) -> None:
     recycling, cancelled = Recycling(Limits(messages=1)), list[bool]()
 

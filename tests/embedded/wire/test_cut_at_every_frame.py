@@ -39,6 +39,7 @@ from mqflow.runtime.connection import threaded_session
 from mqflow.verbs import GetOptions
 from tests.embedded.disk_faults.disk import memory_folder
 from tests.embedded.failover.checking import violations
+from tests.queue_contents import put
 
 IN, DONE = "ORDERS.IN", "ORDERS.DONE"
 PERSISTENT = MessageDescriptor(persistence=Persistence.PERSISTENT, format="MQSTR")
@@ -249,10 +250,7 @@ async def _moves_everything(path: Path, owner: EmbeddedQueueManager, dial: Dial)
     async def move(body: str, ctx: Context) -> None:
         await ctx.put(DONE, f"{body}>{len(events)}")
 
-    local = owner.connect()
-    for number in range(MESSAGES):
-        local.put1(IN, PERSISTENT, str(number).encode(), PutOption.NO_SYNCPOINT)
-    local.disconnect()
+    put(owner, IN, *(b"%d" % number for number in range(MESSAGES)), descriptor=PERSISTENT)
     async with app.running(ServedQueueManager(path, dial=dial)) as running:
         while owner.administration.queue_status(IN).depth:  # noqa: ASYNC110 - threads change it; the test's limit ends it
             await anyio.sleep(0.001)
@@ -261,7 +259,6 @@ async def _moves_everything(path: Path, owner: EmbeddedQueueManager, dial: Dial)
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("how", Cut, ids=[each.value for each in Cut])
 def test_an_application_finishes_if_any_frame_is_cut(how: Cut, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     happened: list[Event] = []

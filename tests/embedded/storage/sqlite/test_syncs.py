@@ -21,7 +21,6 @@ MESSAGES: Final = 48
 pytestmark = pytest.mark.skipif(STRACE is None, reason="there is no strace to count syncs with: apt-get install strace")
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("workers", [1, 16])
 def test_each_group_of_commits_forces_the_disk_once(workers: int, backend: str, tmp_path: Path) -> None:
     calls, folder = tmp_path / "calls", tmp_path / "data"
