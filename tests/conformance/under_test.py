@@ -14,7 +14,6 @@ from mqflow.embedded.administration.interface import Administration
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import QueueType
-from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import Connection, QueueManager
 
 __all__ = ("ManualClock", "UnderTest", "refused")
@@ -80,8 +79,8 @@ class UnderTest:
 
 
 @contextmanager
-def refused(reason: Reason) -> Iterator[pytest.ExceptionInfo[MQIError]]:
-    """Expect that the block is refused with this reason."""
-    with pytest.raises(MQIError) as raised:
+def refused(reason: int, *, match: str | None = None) -> Iterator[pytest.ExceptionInfo[MQIError]]:
+    """Expect that the block is refused with this reason, and with a text that the pattern matches."""
+    with pytest.raises(MQIError, match=match) as raised:
         yield raised
     assert reason == raised.value.reason, str(raised.value)

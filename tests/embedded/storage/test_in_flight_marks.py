@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from mqflow.embedded.storage.in_flight_marks import _CHUNK_BYTES, _SLOT, _SLOTS_PER_CHUNK, InFlightMarks
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
+from tests.conformance.under_test import refused
 
 
 def _marks(folder: Path) -> InFlightMarks:
@@ -86,10 +87,8 @@ def test_a_disk_that_fills_up_in_the_middle_of_new_room_refuses_the_mark(
         return whole(descriptor, data[:4096], offset)
 
     monkeypatch.setattr("os.pwrite", full_after_one_page)
-    with pytest.raises(MQIError) as refused:
+    with refused(Reason.STORAGE_MEDIUM_FULL):
         _marks(tmp_path)
-
-    assert Reason.STORAGE_MEDIUM_FULL == refused.value.reason
 
 
 def test_cleared_marks_are_gone(tmp_path: Path, marks: InFlightMarks) -> None:
@@ -140,9 +139,8 @@ def test_no_room_for_another_note_is_a_full_disk(monkeypatch: pytest.MonkeyPatch
         raise OSError(28, os.strerror(28))
 
     monkeypatch.setattr(os, "pwrite", full)
-    with pytest.raises(MQIError, match=f"{_SLOTS_PER_CHUNK} messages are in units of work") as told:
+    with refused(Reason.STORAGE_MEDIUM_FULL, match=f"{_SLOTS_PER_CHUNK} messages are in units of work"):
         marks.mark(1, 0, harden=False)
-    assert told.value.reason == Reason.STORAGE_MEDIUM_FULL
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
