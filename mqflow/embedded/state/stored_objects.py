@@ -41,16 +41,18 @@ Objects = dict[str, dict[str, Struct]]
 
 
 def load_objects(stored: Iterable[StoredObject]) -> Objects:
-    """Return the objects that a store has kept. Raises `MQIError` 2043 for a kind that this version of mqflow does not know."""
+    """Return the objects that a store has kept. Raises `MQIError` 2043 for an object that this mqflow does not know."""
     objects: Objects = {kind: {} for kind in KINDS}
     for found in stored:
-        if found.kind not in KINDS:
+        try:
+            objects[found.kind][found.name] = _decoded(found)
+        except (KeyError, msgspec.ValidationError) as error:
             # Without this object, the queue manager might not deliver to a subscriber, or might admit a user who has no access.
+            why = f" ({error})" if found.kind in KINDS else ""
             detail = (
-                f"The store holds a {found.kind}, which this mqflow does not know. Open it with the newer one that wrote it"
+                f"It is of kind {found.kind}, which this mqflow does not know{why}. Open it with the newer one that wrote it"
             )
-            raise error_for(Reason.OBJECT_TYPE_ERROR, "Opening the queue manager", found.name, detail=detail)
-        objects[found.kind][found.name] = _decoded(found)
+            raise error_for(Reason.OBJECT_TYPE_ERROR, "Opening the queue manager", found.name, detail=detail) from error
     return objects
 
 

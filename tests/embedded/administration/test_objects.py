@@ -1,6 +1,7 @@
 """Objects that are not queues. The queue manager keeps and loads objects of every kind, and takes refused ones back."""
 
 import pytest
+from msgspec import msgpack
 from msgspec.structs import replace
 
 from mqflow.embedded.calls.message_selection import check_selection
@@ -87,9 +88,21 @@ def test_a_definition_the_store_refused_is_taken_back() -> None:
     assert {"PRICES": PRICES} == records(machine, TopicAttributes)
 
 
-def test_an_object_of_an_unknown_kind_refuses_the_start() -> None:
-    with pytest.raises(MQIError, match=r"holds a moon.*newer one that wrote it"):
-        load_objects([StoredObject("moon", "LUNA", b"")])
+@pytest.mark.parametrize(
+    ("kind", "record", "said"),
+    [
+        ("moon", {}, r"LUNA .*It is of kind moon, which .* know\. Open it with the newer one"),
+        (
+            "authority",
+            {"kind": "MOON"},
+            r"LUNA .*It is of kind authority, which .* know \(Invalid enum value 'MOON' - at `\$\.kind`\)",
+        ),
+        ("process", {"type": "MOON"}, r"LUNA .*It is of kind process, which .* know \(An object of type 'MOON' is not known\)"),
+    ],
+)
+def test_an_object_of_a_newer_mqflow_refuses_the_start(kind: str, record: object, said: str) -> None:
+    with pytest.raises(MQIError, match=said):
+        load_objects([StoredObject(kind, "LUNA", msgpack.encode(record))])
 
 
 def test_every_kind_is_there_before_anything_is_defined() -> None:
