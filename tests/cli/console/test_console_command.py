@@ -30,6 +30,8 @@ from tests.cli.conftest import Run
 from tests.cli.console.conftest import Bench, Browser
 from tests.cli.watching.test_pages import Fixed, process, worker
 
+pytestmark = pytest.mark.anyio
+
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
@@ -57,7 +59,6 @@ def test_a_console_that_would_not_be_safe_does_not_start(
     assert 2 == done.exit_code
 
 
-@pytest.mark.anyio
 async def test_an_application_has_its_console_below_its_probes(
     bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str], anyio_backend: str
 ) -> None:
@@ -114,7 +115,6 @@ def test_a_read_only_console_is_served_on_this_machine_and_prints_its_token(run:
     assert [1] == started.waits  # it serves until Ctrl-C
 
 
-@pytest.mark.anyio
 async def test_a_console_with_tables_has_the_pages_of_the_history(run: Run, started: Started, queues: None) -> None:
     done = [run("console", *options) for options in ((), ("--tables", "."))]
 
@@ -125,7 +125,6 @@ async def test_a_console_with_tables_has_the_pages_of_the_history(run: Run, star
     assert [404, 200] == codes
 
 
-@pytest.mark.anyio
 async def test_a_console_has_the_queues_rules_and_host_names_of_its_options(
     run: Run, started: Started, queues: None, tmp_path: Path
 ) -> None:
@@ -238,7 +237,6 @@ def test_requests_open_a_served_queue_manager_side_by_side() -> None:
         assert ["opened"] * 2 == doors.noted
 
 
-@pytest.mark.anyio
 async def test_each_queue_manager_of_an_application_has_a_console_and_one_login_opens_all(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], anyio_backend: str
 ) -> None:
@@ -271,7 +269,6 @@ async def test_each_queue_manager_of_an_application_has_a_console_and_one_login_
     assert "queue=archive" not in first + second
 
 
-@pytest.mark.anyio
 async def test_a_console_finds_the_queue_managers_of_an_application_as_mqflow_run_does(
     run: Run, started: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,8 @@ from mqflow.testing.virtual_clock import VirtualClock
 from tests.cli.conftest import Run
 from tests.cli.pipeline.test_land import DEFINED
 
+pytestmark = pytest.mark.anyio
+
 PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
 LEVELS = (
     Level(name="queue IN", rows=7, rows_behind=7, seconds_behind=4.5),
@@ -39,7 +41,6 @@ async def samples(progress: PipelineProgress) -> set[str]:
     return {line for line in (await asked(progress, "/metrics")).text.splitlines() if not line.startswith("#")}
 
 
-@pytest.mark.anyio
 async def test_the_pages_show_what_lands_how_far_each_step_is_behind_and_why_a_lane_waits() -> None:
     progress = PipelineProgress(VirtualClock(), valid_s=30)
     progress.measured(LEVELS)
@@ -69,7 +70,6 @@ async def test_the_pages_show_what_lands_how_far_each_step_is_behind_and_why_a_l
     assert ([{"lane": "IN", "value": 5}], {}) == (status["counts"]["lander_rows"], status["troubles"])
 
 
-@pytest.mark.anyio
 async def test_a_lag_that_is_not_known_is_no_zero() -> None:
     clock = VirtualClock()
     progress = PipelineProgress(clock, valid_s=30)
@@ -82,7 +82,6 @@ async def test_a_lag_that_is_not_known_is_no_zero() -> None:
     assert (set(), 3, set()) == (before, len(in_time), await samples(progress))
 
 
-@pytest.mark.anyio
 async def test_a_stage_of_the_stream_is_counted_and_waits_after_a_failure() -> None:
     progress = PipelineProgress(VirtualClock(), valid_s=30)
     failed = StageFailed(Stage.SILVER, Failure(Kind.SESSION_LOST, "jvm_ended"), 1, 2.0, ValueError("the JVM is gone"))
@@ -102,7 +101,6 @@ async def test_a_stage_of_the_stream_is_counted_and_waits_after_a_failure() -> N
     assert counted | again == await samples(progress)
 
 
-@pytest.mark.anyio
 async def test_a_lander_serves_its_counts_and_the_lag_of_its_queues(
     run: Run, queues: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,8 +15,9 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import DataFolder
 from mqflow.embedded.wire.protocol.end_manner import End, Manner
 
+pytestmark = pytest.mark.anyio
 
-@pytest.mark.anyio
+
 async def test_the_queue_manager_ends_after_the_process_that_started_it() -> None:
     end = EndRequest()
     async with anyio.create_task_group() as group:
@@ -32,7 +33,6 @@ NOBODY = [None] * 9
 NO_ANSWER = "QM1: standby process {} does not answer; it ends when it runs again."
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("first_in_line", "told", "left"),
     [
@@ -63,7 +63,6 @@ async def test_each_standby_gets_one_signal_until_the_line_is_empty_ten_times_in
     assert ([(each, signal.SIGUSR1) for each in told], left, []) == (signals, line, said)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(("process", "said"), [(5, NO_ANSWER.format(5)), (0, NO_ANSWER.format(0))])
 async def test_a_standby_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch, process: int, said: str) -> None:
     lines: list[str] = []
@@ -76,7 +75,6 @@ async def test_a_standby_that_does_not_answer_is_named(monkeypatch: pytest.Monke
     assert [said] == lines
 
 
-@pytest.mark.anyio
 async def test_a_standby_of_another_user_does_not_stop_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     lines: list[str] = []
 
@@ -103,7 +101,6 @@ class Leaving:
         return max(self.looks, 0)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("how", "waits"),
     [

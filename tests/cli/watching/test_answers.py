@@ -47,6 +47,8 @@ from mqflow.testing.virtual_clock import VirtualClock
 from mqflow.world import SYSTEM_CLOCK, THREADS, World
 from tests.cli.watching.sources import FIGURES, Named, serve, status_of
 
+pytestmark = pytest.mark.anyio
+
 STACK = 'File "app.py", line 7, in book\n'
 
 
@@ -377,7 +379,6 @@ def text_of(for_s: float) -> str:
     return f"Worker 0 of booking in process 100 has been in its handler for {for_s:.0f} s, above 60 s, with message AB."
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("status", "path", "code", "text"),
     [(status_of(0), "/livez", 200, "ok\n"),
@@ -399,7 +400,6 @@ async def test_a_probe_answers_ok_or_the_whole_reason(status: ApplicationStatus,
     assert (code, text) == (answer.status_code, answer.text)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("path", ["/livez", "/readyz"])
 async def test_a_stack_of_a_file_whose_name_is_no_utf_8_fails_no_probe(path: str) -> None:
     stuck = with_worker(Doing.HANDLING, 121.0)
@@ -413,7 +413,6 @@ async def test_a_stack_of_a_file_whose_name_is_no_utf_8_fails_no_probe(path: str
     assert (503, True) == (answer.status_code, 'File "caf?.py", line 7' in answer.text)
 
 
-@pytest.mark.anyio
 async def test_the_pages_for_programs_are_json_and_open_metrics() -> None:
     status = status_of(0)
     scale, refused, whole, metrics = (
@@ -471,7 +470,6 @@ ANY_HOST = ("127.0.0.1:8080", "localhost:8080", "[::1]:8080", "10.1.2.3:8080", "
 OTHER_HOSTS = ("evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example", "EVIL.EXAMPLE")
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("address", "answering", "refused"),
     [
