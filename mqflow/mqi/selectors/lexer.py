@@ -52,9 +52,9 @@ _SCANNER: Final = Scanner(
         TokenKind.BYTES: r'0[xX]"(?:[0-9A-Fa-f]{2})+"',
         TokenKind.STRING: STRING,
         TokenKind.QUOTE: "'",
-        TokenKind.FLOAT: r"(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?[dDfF]?|\d+[eE][+-]?\d+[dDfF]?|\d+[dDfF]",
+        TokenKind.FLOAT: r"(?a:(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?[dDfF]?|\d+[eE][+-]?\d+[dDfF]?|\d+[dDfF])",
         # A zero in front makes the number octal (q023010), so 09 is two words.
-        TokenKind.INTEGER: r"0[xX][0-9A-Fa-f]{1,16}[lL]?|0[0-7]{0,22}[lL]?|[1-9]\d{0,18}[lL]?",
+        TokenKind.INTEGER: r"0[xX][0-9A-Fa-f]{1,16}[lL]?|0[0-7]{0,22}[lL]?|[1-9][0-9]{0,18}[lL]?",
         TokenKind.WORD: r"(?:[^\W\d]|\$)[\w$]*(?:\.(?:[^\W\d]|\$)[\w$]*)*",
         TokenKind.SYMBOL: r"<>|<=|>=|[=<>()+\-*/,]",
     }

@@ -64,6 +64,8 @@ ROWS = [
     ("weight = 02500", False, "octal"),
     ("weight = 09", None, "09 is not an octal number"),
     ("weight > 0 AND weight > 00L", True, "octal"),
+    ("weight = 25\u0660\u0660", None, "digits are 0 to 9"),
+    ("weight = \u0662.0", None, "digits are 0 to 9"),
     ('key = 0x"2F1C"', True, "byte string"),
     ("key = '2F1C'", False, "bytes are not text"),
     ("Root.MQMD.Priority = 4", True, "names with full stops"),
