@@ -6,6 +6,7 @@ is either made again, or backed out, or in doubt; never repeated silently.
 
 from collections.abc import Callable, Iterator
 from enum import Enum
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
@@ -17,13 +18,12 @@ from msgspec.structs import replace
 from mqflow.embedded.wire.client.connection import ServedConnection
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.options import PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect.reason_classes import Class, classify, leaves_in_doubt
 from mqflow.verbs import Got
-from tests.browsing import browsed
 from tests.embedded.disk_faults.disk import memory_folder
 from tests.embedded.network.calls_under_way import PERSISTENT, QUEUE, UNIT, USE, VERBS
+from tests.queue_contents import browsed, put
 from tests.simulation.defects import DEFECTS
 from tests.simulation.hosts import QUEUE_MANAGER
 from tests.simulation.stage import Stage
@@ -143,13 +143,7 @@ def _put(stage: Stage, queue: str, count: int) -> None:
     manager = active.queue_manager
     process = active.process
 
-    def put() -> None:
-        connection = manager.connect()
-        for _ in range(count):
-            connection.put1(queue, PERSISTENT, b"an order", PutOption.NO_SYNCPOINT)
-        connection.disconnect()
-
-    process.start(put, "putter").join()
+    process.start(partial(put, manager, queue, *[b"an order"] * count, descriptor=PERSISTENT), "putter").join()
 
 
 def _call(stage: Stage, verb: str, act: Act, where: Where, *, of_request: bool) -> Outcome:

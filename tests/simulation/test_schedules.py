@@ -21,9 +21,9 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions
-from tests.browsing import browsed
 from tests.embedded.disk_faults.disk import memory_folder
 from tests.embedded.network.calls_under_way import PERSISTENT
+from tests.queue_contents import browsed
 from tests.simulation.stage import Stage
 from tests.simulation.world import Process
 

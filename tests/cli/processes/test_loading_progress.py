@@ -15,16 +15,13 @@ from mqflow.embedded.storage.sqlite.folder_summary import messages_in
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import PutOption
+from tests.queue_contents import put
 
 
 def folder_of(path: Path, messages: int) -> DataFolder:
     with EmbeddedQueueManager("QM1", store=SqliteStore(path / "qm")) as queue_manager:
         queue_manager.administration.define(QueueAttributes(name="Q1"))
-        connection = queue_manager.connect()
-        for _ in range(messages):
-            connection.put1("Q1", MessageDescriptor(persistence=1), b"", PutOption.NO_SYNCPOINT)
-        connection.disconnect()
+        put(queue_manager, "Q1", *[b""] * messages, descriptor=MessageDescriptor(persistence=1))
     return DataFolder(path / "qm")
 
 

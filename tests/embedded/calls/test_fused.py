@@ -34,6 +34,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.runtime.connection.session import open_session
 from mqflow.verbs import WAIT_UNLIMITED, Exchange, FusedConnection, GetOptions, Got, ObjectHandle
 from mqflow.world import THREADS
+from tests.queue_contents import put
 
 QUEUE = "ORDERS.IN"
 BOTH = OpenOption.INPUT_SHARED | OpenOption.OUTPUT
@@ -51,13 +52,6 @@ def connection(owner: EmbeddedQueueManager, folder: Path) -> Iterator[ServedConn
         connected.abandon()
 
 
-def put(owner: EmbeddedQueueManager, *bodies: bytes) -> None:
-    local = owner.connect()
-    for body in bodies:
-        local.put1(QUEUE, MessageDescriptor(), body, PutOption.NO_SYNCPOINT)
-    local.disconnect()
-
-
 def _depth(owner: EmbeddedQueueManager) -> int:
     found = owner.administration.queue(QUEUE)
     assert found is not None
@@ -69,7 +63,7 @@ def test_a_served_connection_is_fused(connection: ServedConnection) -> None:
 
 
 def test_the_unit_is_committed_and_the_next_is_got(owner: EmbeddedQueueManager, connection: ServedConnection) -> None:
-    put(owner, b"one", b"two", b"three")
+    put(owner, QUEUE, b"one", b"two", b"three")
     handle = connection.open(QUEUE, BOTH)
 
     first = connection.exchange(handle, PATIENT, commit=None, most=1)
@@ -81,7 +75,7 @@ def test_the_unit_is_committed_and_the_next_is_got(owner: EmbeddedQueueManager, 
 
 
 def test_a_unit_that_is_backed_out_comes_again_one_by_one(owner: EmbeddedQueueManager, connection: ServedConnection) -> None:
-    put(owner, b"one", b"two")
+    put(owner, QUEUE, b"one", b"two")
     handle = connection.open(QUEUE, BOTH)
     connection.exchange(handle, PATIENT, commit=None, most=2)
 
@@ -104,7 +98,7 @@ def test_a_unit_goes_on_over_a_message_that_is_special(owner: EmbeddedQueueManag
 def test_without_a_next_message_the_commit_is_made_nevertheless(
     owner: EmbeddedQueueManager, connection: ServedConnection
 ) -> None:
-    put(owner, b"one")
+    put(owner, QUEUE, b"one")
     handle = connection.open(QUEUE, BOTH)
 
     exchanges = [connection.exchange(handle, AT_ONCE, commit=True, most=1) for _ in range(2)]
@@ -128,7 +122,7 @@ def test_a_message_that_comes_later_is_waited_for(owner: EmbeddedQueueManager, c
 def test_a_waiting_connection_keeps_no_memory_for_long_units(
     owner: EmbeddedQueueManager, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put(owner, *[bytes(150_000)] * 2)
+    put(owner, QUEUE, *[bytes(150_000)] * 2)
     with serve(owner, folder / "qm") as server:
         connection = ServedQueueManager(folder / "qm").connect()
         while not server.connection_count:  # the call is answered, and noted
@@ -177,7 +171,7 @@ def test_a_unit_ends_before_it_is_too_long_for_a_frame(
     owner: EmbeddedQueueManager, connection: ServedConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mqflow.embedded.wire.server.client_connection.UNIT_BYTES_MAX", 10)
-    put(owner, b"12345", b"1234", b"12", b"longer than all may be", b"1")
+    put(owner, QUEUE, b"12345", b"1234", b"12", b"longer than all may be", b"1")
     handle = connection.open(QUEUE, BOTH)
 
     units = [connection.exchange(handle, AT_ONCE, commit=True, most=100).unit for _ in range(4)]
@@ -229,7 +223,7 @@ def _got(number: int) -> Got:
 
 def test_a_unit_in_many_parts_is_one_unit_of_work(owner: EmbeddedQueueManager, connection: ServedConnection) -> None:
     bodies = [b"%d" % number for number in range(300)]
-    put(owner, *bodies)
+    put(owner, QUEUE, *bodies)
     handle = connection.open(QUEUE, BOTH)
 
     first = connection.exchange(handle, PATIENT, commit=None, most=200).unit
@@ -277,7 +271,7 @@ def test_a_client_that_dies_between_two_parts_leaves_the_whole_unit_to_others(
     owner: EmbeddedQueueManager, folder: Path
 ) -> None:
     bodies = [b"%d" % number for number in range(MESSAGES_MAX + 1)]
-    put(owner, *bodies)
+    put(owner, QUEUE, *bodies)
     with serve(owner, folder / "qm") as server:
         with socket.socket(socket.AF_UNIX) as stream:
             stream.connect(str(folder / "qm"))
@@ -447,7 +441,7 @@ def test_a_wait_that_is_interrupted_ends_with_nothing_and_the_next_does_not_begi
 def test_an_interrupt_loses_no_message_that_is_there(owner: EmbeddedQueueManager, connection: ServedConnection) -> None:
     handle = connection.open(QUEUE, BOTH)
     connection.interrupt()
-    put(owner, b"one")
+    put(owner, QUEUE, b"one")
 
     assert [b"one"] == [got.body for got in connection.exchange(handle, FOR_EVER, commit=None, most=2).unit]
 
@@ -494,7 +488,7 @@ def test_an_exchange_that_was_left_between_its_answers_ends_the_connection(
     with pytest.raises(KeyboardInterrupt):
         connection.exchange(handle, BRIEF, commit=None, most=1)
     monkeypatch.undo()
-    put(owner, b"for the next call")
+    put(owner, QUEUE, b"for the next call")
 
     error = connection.exchange(handle, AT_ONCE, commit=True, most=1).settle_error
 
@@ -530,7 +524,7 @@ def test_a_message_wakes_one_of_two_connections_that_wait(
             consumer.start()
         both_wait()
         for _ in range(5):
-            put(owner, b"for one")
+            put(owner, QUEUE, b"for one")
             both_wait()
     for consumer in consumers:
         consumer.join()

@@ -32,9 +32,11 @@ from mqflow.verbs import GetOptions
 from mqflow.world import SYSTEM_CLOCK, THREADS
 from tests.embedded.channel.conftest import APP, Dial
 from tests.fap.client_half import ORDER, ChannelClient, Golden, flow_of, golden_of, initial_data, open_body
+from tests.queue_contents import put
 
 INPUT = OpenOption.INPUT_SHARED | OpenOption.INQUIRE | OpenOption.BROWSE
 NOW = GetOptions()
+DURABLE = MessageDescriptor(persistence=1)
 XAER_RMERR = -3
 FLOWS = Path(__file__).with_name("flows.json")
 
@@ -51,12 +53,6 @@ def negotiated(dial: Dial) -> ChannelClient:
 def two_places(room: Room) -> None:
     """Leave two places."""
     assert [True, True] == [room.take(), room.take()]
-
-
-def body_of(queue_manager: EmbeddedQueueManager, body: bytes) -> None:
-    connection = queue_manager.connect()
-    connection.put1("Q1", MessageDescriptor(persistence=1), body, PutOption.NO_SYNCPOINT)
-    connection.disconnect()
 
 
 # -- connecting
@@ -265,7 +261,7 @@ def test_a_program_that_takes_no_bytes_does_not_hold_up_the_end_of_the_listener(
     monkeypatch.setattr("mqflow.embedded.wire.server.listener.LAST_SEND_S", 0.02)
     monkeypatch.setattr("mqflow.embedded.channel.peer._SEND_S", 1_000.0)
     run("ALTER QMGR MAXMSGL(16000000)\nALTER QLOCAL(Q1) MAXMSGL(16000000)", queue_manager.administration)
-    body_of(queue_manager, bytes(16_000_000))
+    put(queue_manager, "Q1", bytes(16_000_000), descriptor=DURABLE)
     client = dial().begin(APP)
     handle = client.open("Q1", INPUT).handle
     client.ask(handle, GetOption.SYNCPOINT)
@@ -292,7 +288,7 @@ def test_a_commit_makes_the_put_messages_visible(client: ChannelClient, queue_ma
 
 
 def test_a_backout_returns_the_message_with_a_backout_count(client: ChannelClient, queue_manager: EmbeddedQueueManager) -> None:
-    body_of(queue_manager, b"again")
+    put(queue_manager, "Q1", b"again", descriptor=DURABLE)
     handle = client.open("Q1", INPUT).handle
     client.ask(handle, GetOption.SYNCPOINT)
     assert 0 == client.message().descriptor.backout_count
@@ -306,7 +302,7 @@ def test_a_backout_returns_the_message_with_a_backout_count(client: ChannelClien
 def test_a_program_that_dies_backs_its_unit_of_work_out(
     client: ChannelClient, dial: Dial, queue_manager: EmbeddedQueueManager
 ) -> None:
-    body_of(queue_manager, b"kept")
+    put(queue_manager, "Q1", b"kept", descriptor=DURABLE)
     client.ask(client.open("Q1", INPUT).handle, GetOption.SYNCPOINT)
     client.message()
 
@@ -331,7 +327,7 @@ def test_a_waiting_program_receives_the_message_that_arrives(
 ) -> None:
     client.ask(client.open("Q1", INPUT).handle, GetOption.NO_SYNCPOINT | GetOption.WAIT, wait_ms=10_000)
 
-    body_of(queue_manager, b"late")
+    put(queue_manager, "Q1", b"late", descriptor=DURABLE)
 
     assert b"late" == client.message().body
 
@@ -349,7 +345,7 @@ def test_the_last_check_of_a_wait_is_answered_with_the_message_first(
     client: ChannelClient, queue_manager: EmbeddedQueueManager
 ) -> None:
     handle = client.open("Q1", INPUT).handle
-    body_of(queue_manager, b"just now")
+    put(queue_manager, "Q1", b"just now", descriptor=DURABLE)
 
     client.ask(handle, GetOption.NO_SYNCPOINT, flags=0x1E, request=3)
 
@@ -362,14 +358,14 @@ def test_a_listener_receives_messages_until_the_program_stops_it(
 ) -> None:
     handle = client.open("Q1", INPUT).handle
     client.ask(handle, GetOption.NO_SYNCPOINT, flags=0x11)
-    body_of(queue_manager, b"first")
+    put(queue_manager, "Q1", b"first", descriptor=DURABLE)
     assert b"first" == client.message().body
     client.ask(handle, GetOption.NO_SYNCPOINT, flags=0x01)
 
     client.send(SegmentType.NOTIFICATION, b"".join(n.to_bytes(4, signed=True) for n in (1, -1, 3, 3)), request=3, flags=0x31)
 
     assert Notice.CONNECTION_STATE_REPLY == client.notice().notice
-    body_of(queue_manager, b"second")
+    put(queue_manager, "Q1", b"second", descriptor=DURABLE)
     assert [0, 0] == [client.open("Q1", INPUT).reason for _ in range(2)]  # no answer is the second message
 
 

@@ -16,6 +16,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import ObjectDescriptor
 from tests.embedded.channel.memory_program import Program
 from tests.fap.client_half import ORDER, open_body
+from tests.queue_contents import put
 
 # MQIA_INHIBIT_GET.
 INHIBIT_GET = 9
@@ -33,20 +34,13 @@ def program(queue_manager: EmbeddedQueueManager) -> Program:
     return Program(queue_manager)
 
 
-def put(queue_manager: EmbeddedQueueManager, count: int, body: bytes = b"") -> None:
-    connection = queue_manager.connect()
-    for _ in range(count):
-        connection.put1("Q1", MessageDescriptor(), body, PutOption.NO_SYNCPOINT)
-    connection.disconnect()
-
-
 def kinds(flows: list[Flow]) -> list[int]:
     return [flow.header.kind for flow in flows]
 
 
 @pytest.mark.parametrize("body", [b"", b"a body"])
 def test_a_request_for_one_byte_gets_one_message(program: Program, queue_manager: EmbeddedQueueManager, body: bytes) -> None:
-    put(queue_manager, 5, body)
+    put(queue_manager, "Q1", *[body] * 5)
 
     assert [SegmentType.ASYNC_MESSAGE] == kinds(program.ask(1))
 
@@ -54,13 +48,13 @@ def test_a_request_for_one_byte_gets_one_message(program: Program, queue_manager
 def test_a_message_without_a_body_uses_the_bytes_of_its_descriptor(
     program: Program, queue_manager: EmbeddedQueueManager
 ) -> None:
-    put(queue_manager, 5)
+    put(queue_manager, "Q1", *[b""] * 5)
 
     assert [SegmentType.ASYNC_MESSAGE] * 3 == kinds(program.ask(2 * MQMD2_BYTES + 1))
 
 
 def test_a_request_for_many_bytes_gets_every_message(program: Program, queue_manager: EmbeddedQueueManager) -> None:
-    put(queue_manager, 1_000)
+    put(queue_manager, "Q1", *[b""] * 1_000)
 
     assert [SegmentType.ASYNC_MESSAGE] * 1_000 == kinds(program.ask(1_000 * MQMD2_BYTES))
 
@@ -82,7 +76,7 @@ def get_body(options: GetOption, bytes_max: int = 100, wait_ms: int = 1_000) -> 
 
 
 def test_an_unlock_that_succeeds_has_no_reason(program: Program, queue_manager: EmbeddedQueueManager) -> None:
-    put(queue_manager, 1)
+    put(queue_manager, "Q1", b"")
     other = Program(queue_manager)
     locked = get_body(GetOption.BROWSE_FIRST | GetOption.LOCK)
     assert (0, 0) == program.call(SegmentType.MQGET, locked, program.handle)[:2]
@@ -161,7 +155,7 @@ def test_a_listener_goes_on_when_gets_are_allowed_again(queue_manager: EmbeddedQ
     assert (2.0, []) == (program.conversation.next_end(), program.line.taken())
 
     run("ALTER QLOCAL(Q1) GET(ENABLED)", queue_manager.administration)
-    put(queue_manager, 1)
+    put(queue_manager, "Q1", b"")
     program.line.time_s = 2.0
     program.conversation.progress()
 
@@ -175,7 +169,7 @@ CHECK = RequestFlag.WAITS | RequestFlag.CHECK
 def test_a_client_that_asks_again_while_its_message_is_under_way_gets_no_second_message(
     program: Program, queue_manager: EmbeddedQueueManager
 ) -> None:
-    put(queue_manager, 3)
+    put(queue_manager, "Q1", *[b""] * 3)
     assert [SegmentType.ASYNC_MESSAGE] == kinds(program.ask(1))
 
     assert [SegmentType.NOTIFICATION] == kinds(program.ask(1, CHECK))  # sent before the program received the first message

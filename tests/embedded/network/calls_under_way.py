@@ -24,6 +24,7 @@ from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption, Su
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import WAIT_UNLIMITED, Exchange, GetOptions, ObjectHandle
+from tests.queue_contents import put
 
 __all__ = ("EXPECTED", "QUEUE", "USE", "Case", "Everybody", "all_at_once", "cases", "define", "gone")
 
@@ -141,10 +142,7 @@ def gone(owner: EmbeddedQueueManager) -> bool:
 def define(owner: EmbeddedQueueManager) -> None:
     for name in (QUEUE, "EMPTY"):
         owner.administration.define(QueueAttributes(name=name))
-    local = owner.connect()
-    for _ in range(2 * len(VERBS)):
-        local.put1(QUEUE, PERSISTENT, b"an order", PutOption.NO_SYNCPOINT)
-    local.disconnect()
+    put(owner, QUEUE, *[b"an order"] * 2 * len(VERBS), descriptor=PERSISTENT)
 
 
 EXPECTED = {name: int(reason) for name, (_, reason) in VERBS.items()}

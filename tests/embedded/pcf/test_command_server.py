@@ -21,6 +21,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions
 from tests.embedded.administration.commanding import COMMAND_QUEUE, Commander, values_of
 from tests.embedded.storage.scripted_store import FULL, ScriptedStore
+from tests.queue_contents import put
 
 NAME, TYPE, DESCRIPTION, DEPTH, MAX_DEPTH, GET = 2016, 20, 2013, 3, 15, 9
 LOCAL, MODEL, ALIAS, REMOTE = 1, 2, 3, 6
@@ -32,13 +33,6 @@ def queue_manager() -> Iterator[EmbeddedQueueManager]:
     with EmbeddedQueueManager("QM1", dead_letter_queue="SYSTEM.DEAD.LETTER.QUEUE") as made:
         made.administration.define(QueueAttributes(name="Q", description="the one"))
         yield made
-
-
-def put(queue_manager: EmbeddedQueueManager, name: str, count: int = 1) -> None:
-    connection = queue_manager.connect()
-    for _ in range(count):
-        connection.put1(name, MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT)
-    connection.disconnect()
 
 
 def defined(queue_manager: EmbeddedQueueManager, name: str) -> QueueAttributes:
@@ -212,7 +206,7 @@ def test_a_command_queue_that_is_altered_under_its_server_is_served_on(
 
 
 def test_there_is_no_thread_without_a_command(queue_manager: EmbeddedQueueManager) -> None:
-    put(queue_manager, "Q")
+    put(queue_manager, "Q", b"1")
 
     assert not [thread for thread in threading.enumerate() if thread.name == "mqflow command server QM1"]
 
@@ -309,7 +303,7 @@ def test_a_command_is_refused_with_its_reason_and_the_parameter_at_fault(
     fault: int,
 ) -> None:
     queue_manager.administration.define(QueueAttributes(name="FULL"))
-    put(queue_manager, "FULL")
+    put(queue_manager, "FULL", b"1")
 
     assert (reason, fault) == commander.refused(command, *parameters)
     assert queue_manager.administration.queue("A") is None
@@ -350,12 +344,12 @@ def test_a_change_leaves_the_other_attributes(queue_manager: EmbeddedQueueManage
 
 
 def test_a_queue_is_cleared_and_deleted(queue_manager: EmbeddedQueueManager, commander: Commander) -> None:
-    put(queue_manager, "Q", 3)
+    put(queue_manager, "Q", *[b"1"] * 3)
 
     commander.done(CommandCode.CLEAR_Q, CFST(NAME, "Q"))
     assert 0 == defined(queue_manager, "Q").depth
 
-    put(queue_manager, "Q")
+    put(queue_manager, "Q", b"1")
     commander.done(CommandCode.DELETE_Q, CFST(NAME, "Q"), CFIN(ParameterId.PURGE, 1))
     assert queue_manager.administration.queue("Q") is None
 
@@ -408,8 +402,8 @@ def test_a_filter_selects_the_matching_queues(
 ) -> None:
     queue_manager.administration.define(QueueAttributes(name="A"))
     queue_manager.administration.define(QueueAttributes(name="B", get_inhibited=True))
-    put(queue_manager, "A")
-    put(queue_manager, "B", 2)
+    put(queue_manager, "A", b"1")
+    put(queue_manager, "B", *[b"1"] * 2)
 
     found = names(commander, CFST(NAME, "*"), CFIN(TYPE, LOCAL), condition)
 
@@ -435,7 +429,7 @@ def test_the_status_of_a_queue_has_its_messages_and_its_handles(
 ) -> None:
     reader = queue_manager.connect(application_name="reader", user="bob")
     reader.open("Q", OpenOption.INPUT_SHARED | OpenOption.BROWSE)
-    put(queue_manager, "Q", 2)
+    put(queue_manager, "Q", *[b"1"] * 2)
     name = CFST(NAME, "Q")
 
     # Datadog's check sends MQQT_ALL, which is no parameter of this command, and IBM MQ answers it.

@@ -19,12 +19,12 @@ from mqflow.policy.channels.client_ini import parse_client_configuration
 from mqflow.policy.reconnect.delays import delay_s
 from mqflow.policy.reconnect.mode import ReconnectMode
 from mqflow.verbs import Connection
-from tests.browsing import browsed
 from tests.foreign.jms.closing import closing_sockets
 from tests.foreign.jms.conftest import Serve
 from tests.foreign.jms.program import Program, class_paths
 from tests.foreign.jms.test_reconnection import channel_table
 from tests.long import of_the_day, usually
+from tests.queue_contents import browsed
 
 pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches, compiles and starts the program
 

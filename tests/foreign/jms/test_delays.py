@@ -7,8 +7,8 @@ from mqflow.cli.processes.delay_processors import DelayProcessors
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.headers import delay, rfh2
 from mqflow.mqi.headers.delay import DELAY_HEADER_BYTES
-from tests.browsing import browsed
 from tests.foreign.jms.program import Scenario
+from tests.queue_contents import browsed
 
 pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches, compiles and starts the program
 

@@ -21,10 +21,10 @@ from mqflow.mqi.headers.rfh2 import RFH2
 from mqflow.mqi.options import Feedback, MessageType, PutOption, Report
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE
 from mqflow.testing.kit import QueueManagerKit
-from tests.browsing import browsed
 from tests.foreign.jms.conftest import Serve
 from tests.foreign.jms.fields import different
 from tests.foreign.jms.program import MQSC, Program, Scenario
+from tests.queue_contents import browsed, put
 
 pytestmark = [
     pytest.mark.xdist_group("jms"),  # one worker fetches, compiles and starts the program
@@ -104,10 +104,9 @@ async def test_a_message_that_a_program_hands_on(jms: Scenario, theirs: QueueMan
 
 
 def copy(source: EmbeddedQueueManager, target: EmbeddedQueueManager) -> None:
-    connection = target.connect()
+    options = PutOption.NO_SYNCPOINT | PutOption.SET_ALL_CONTEXT
     for each in browsed(source, "Q1"):
-        connection.put1("Q1", each.descriptor, each.body, PutOption.NO_SYNCPOINT | PutOption.SET_ALL_CONTEXT)
-    connection.disconnect()
+        put(target, "Q1", each.body, descriptor=each.descriptor, options=options)
 
 
 @pytest.mark.parametrize(("taken", "last"), [(False, Feedback.EXPIRATION), (True, Feedback.COD)])

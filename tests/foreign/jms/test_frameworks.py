@@ -6,8 +6,8 @@ Each copies its messages to OUT in a transaction, and fails after the copy of a 
 import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from tests.browsing import browsed
 from tests.foreign.jms.program import Scenario
+from tests.queue_contents import browsed
 
 pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches, compiles and starts the program
 

@@ -24,11 +24,11 @@ from mqflow.mqi.options import MessageFlag, MessageType, OpenOption, PutOption, 
 from mqflow.policy.poison.disposition import Behaviour
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import Got
-from tests.browsing import browsed
 from tests.foreign.dissecting import Conversations
 from tests.foreign.jms.fields import different
 from tests.foreign.jms.program import Scenario
 from tests.long import of_the_day
+from tests.queue_contents import browsed, put
 
 pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches, compiles and starts the program
 
@@ -137,12 +137,9 @@ def commands(case: Case) -> str:
     return f"{queues}ALTER QLOCAL(INPUT) BOTHRESH(2) BOQNAME(BOQ)\nALTER QMGR DEADQ(DLQ)\n{case.mqsc}\n"
 
 
-def put(queue_manager: EmbeddedQueueManager, case: Case) -> None:
-    connection = queue_manager.connect()
-    connection.put1(
-        "INPUT", replace(SENT, message_type=case.message_type, persistence=case.persistence, report=case.report), b"bad", PUT
-    )
-    connection.disconnect()
+def send(queue_manager: EmbeddedQueueManager, case: Case) -> None:
+    sent = replace(SENT, message_type=case.message_type, persistence=case.persistence, report=case.report)
+    put(queue_manager, "INPUT", b"bad", descriptor=sent, options=PUT)
 
 
 class Left(Struct, frozen=True):
@@ -188,9 +185,9 @@ async def test_ibms_classes_and_mqflow_leave_a_poison_message(
     jms: Scenario, queue_manager: EmbeddedQueueManager, mq: QueueManagerKit, case: Case, how: str
 ) -> None:
     assert 0 == run(commands(case), queue_manager.administration).exit_code()
-    put(queue_manager, case)
+    send(queue_manager, case)
     mq.mqsc(commands(case))
-    put(mq.queue_manager, case)
+    send(mq.queue_manager, case)
 
     said = jms(f"poison-{how}:INPUT:{case.deliveries}")
     async with mq.run(failing(BEHAVIOURS[how])):
@@ -222,7 +219,7 @@ def started(queue_manager: EmbeddedQueueManager, name: str, changes: str = "") -
     """Set the queue manager up for a case with changes, and put its message."""
     case = next(case for case in CASES if case.name == name)
     assert 0 == run(commands(case) + changes, queue_manager.administration).exit_code()
-    put(queue_manager, case)
+    send(queue_manager, case)
     return case
 
 
@@ -253,7 +250,7 @@ def test_a_message_listener_moves_outside_of_the_transaction_of_its_next_message
 ) -> None:
     """While the next message is in the listener, and before it fails too, the poison message is on the backout queue."""
     case = started(queue_manager, "the backout queue takes the message")
-    put(queue_manager, case)
+    send(queue_manager, case)
     seen: list[tuple[str, ...]] = []
 
     said = jms("poison-look:INPUT:4", stop=lambda: seen.append(lines(left(queue_manager))))
@@ -302,7 +299,7 @@ def test_the_classes_inquire_the_backout_attributes_once(
     jms: Scenario, queue_manager: EmbeddedQueueManager, conversations: Conversations, request: pytest.FixtureRequest
 ) -> None:
     """They open the queue for inquire when the first message with a BackoutCount comes, inquire, and close the queue again."""
-    put(queue_manager, started(queue_manager, "the backout queue takes the message"))
+    send(queue_manager, started(queue_manager, "the backout queue takes the message"))
 
     jms("poison-listener:INPUT:4")
 

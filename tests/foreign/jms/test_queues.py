@@ -12,21 +12,13 @@ from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers import rfh2
-from mqflow.mqi.options import PutOption
 from mqflow.testing.kit import QueueManagerKit
-from tests.browsing import browsed
 from tests.foreign.jms.program import MQSC, Scenario
+from tests.queue_contents import browsed, put
 
 pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches, compiles and starts the program
 
 CALM = Backout(pace=Pace(first_s=1, factor=1, max_s=1, jitter=0))
-
-
-def put_plain(queue_manager: EmbeddedQueueManager, queue: str = "POISON") -> None:
-    connection = queue_manager.connect(application_name="a COBOL program")
-    descriptor = MessageDescriptor(format="MQSTR", ccsid=1208, persistence=1, message_id=b"M" * 24, correlation_id=b"C" * 24)
-    connection.put1(queue, descriptor, b"bad", PutOption.NO_SYNCPOINT)
-    connection.disconnect()
 
 
 PROPERTIES = "name=b\u00fccher count=7 urgent=true rate=1.5 number=12345678901 deliveries=1"
@@ -96,9 +88,7 @@ def test_a_message_listener_goes_on_when_gets_are_allowed_again(jms: Scenario, q
 
     def stop() -> None:
         run(f"ALTER QLOCAL(Q1) {next(steps)}", queue_manager.administration)
-        connection = queue_manager.connect()
-        connection.put1("Q1", MessageDescriptor(format="MQSTR", ccsid=1208), b"late", PutOption.NO_SYNCPOINT)
-        connection.disconnect()
+        put(queue_manager, "Q1", b"late", descriptor=MessageDescriptor(format="MQSTR", ccsid=1208))
 
     said = jms("paused-listener", stop=stop)
 
@@ -182,7 +172,8 @@ def test_ibms_classes_put_a_header_before_a_poison_message_that_has_none(
     jms: Scenario, queue_manager: EmbeddedQueueManager
 ) -> None:
     """The difference: the header of IBM's classes has the folder jms, and mqflow's has a folder that says why."""
-    put_plain(queue_manager)
+    plain = MessageDescriptor(format="MQSTR", ccsid=1208, persistence=1, message_id=b"M" * 24, correlation_id=b"C" * 24)
+    put(queue_manager, "POISON", b"bad", descriptor=plain)
 
     jms("poison")
 
@@ -203,9 +194,7 @@ async def test_ibms_classes_and_mqflow_move_a_poison_jms_message_with_the_same_p
     jms("bad")
     [sent] = browsed(queue_manager, "POISON")
     mq.mqsc(MQSC)
-    connection = mq.queue_manager.connect()
-    connection.put1("POISON", sent.descriptor, sent.body, PutOption.NO_SYNCPOINT)
-    connection.disconnect()
+    put(mq.queue_manager, "POISON", sent.body, descriptor=sent.descriptor)
 
     jms("poison")
     async with mq.run(moved_by_mqflow("POISON")):

@@ -10,10 +10,10 @@ from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.errors import error_for
 from mqflow.policy.reconnect.reason_classes import CLASSES, Class
-from tests.browsing import browsed
 from tests.foreign.jms.conftest import Serve
 from tests.foreign.jms.program import Program
 from tests.long import of_the_day
+from tests.queue_contents import browsed
 
 pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches, compiles and starts the program
 

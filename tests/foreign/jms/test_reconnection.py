@@ -14,13 +14,12 @@ from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.protocol.end_manner import End, Manner, reason_of
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import PutOption
 from mqflow.policy.channels.table import DEFAULT_PORT
-from tests.browsing import browsed
 from tests.foreign.jms.closing import closing_sockets
 from tests.foreign.jms.conftest import Serve
 from tests.foreign.jms.program import Program
 from tests.long import usually
+from tests.queue_contents import browsed, put
 
 pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches, compiles and starts the program
 
@@ -133,9 +132,7 @@ def other() -> Iterator[EmbeddedQueueManager]:
     """The queue manager that goes on. It has a message on Q1."""
     with EmbeddedQueueManager("QM2") as made:
         assert 0 == run("DEFINE QLOCAL(Q1)", made.administration).exit_code()
-        connection = made.connect()
-        connection.put1("Q1", MessageDescriptor(format="MQSTR", ccsid=1208), b"later", PutOption.NO_SYNCPOINT)
-        connection.disconnect()
+        put(made, "Q1", b"later", descriptor=MessageDescriptor(format="MQSTR", ccsid=1208))
         yield made
 
 

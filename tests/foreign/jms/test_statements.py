@@ -6,19 +6,12 @@ from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers import dead_letter
-from mqflow.mqi.options import PutOption
 from mqflow.mqi.reason_codes import Reason
-from tests.browsing import browsed
 from tests.foreign.jms.program import Scenario
+from tests.queue_contents import browsed, put
 
+GIVEN = MessageDescriptor(format="MQHRF2", ccsid=1208, encoding=273, persistence=1)
 pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches, compiles and starts the program
-
-
-def put(queue_manager: EmbeddedQueueManager, queue: str, body: bytes) -> None:
-    connection = queue_manager.connect()
-    given = MessageDescriptor(format="MQHRF2", ccsid=1208, encoding=273, persistence=1)
-    connection.put1(queue, given, body, PutOption.NO_SYNCPOINT)
-    connection.disconnect()
 
 
 def test_an_xa_session_is_refused_by_name(jms: Scenario) -> None:
@@ -41,8 +34,8 @@ def test_a_message_with_a_broken_header_is_moved_at_its_first_delivery(
     jms: Scenario, queue_manager: EmbeddedQueueManager, body: bytes
 ) -> None:
     """The program does not see the message, whose BackoutCount is 0. The difference: Reason is 2362, and 2364 by mqflow."""
-    put(queue_manager, "POISON", body)
-    put(queue_manager, "DEAD", body)
+    put(queue_manager, "POISON", body, descriptor=GIVEN)
+    put(queue_manager, "DEAD", body, descriptor=GIVEN)
 
     assert (["none", "end"], ["none", "end"]) == (jms("broken:POISON"), jms("broken:DEAD"))
     assert ([], []) == (browsed(queue_manager, "POISON"), browsed(queue_manager, "DEAD"))
@@ -55,7 +48,7 @@ def test_a_message_with_a_broken_header_is_moved_at_its_first_delivery(
 def test_a_connection_consumer_leaves_a_message_with_a_broken_header(
     jms: Scenario, queue_manager: EmbeddedQueueManager
 ) -> None:
-    put(queue_manager, "POISON", b"xxxx")
+    put(queue_manager, "POISON", b"xxxx", descriptor=GIVEN)
 
     assert ["end"] == jms("poison-asf:POISON:1")
     [kept] = browsed(queue_manager, "POISON")
@@ -64,7 +57,7 @@ def test_a_connection_consumer_leaves_a_message_with_a_broken_header(
 
 def test_a_header_of_other_bytes_is_an_error_in_the_program(jms: Scenario, queue_manager: EmbeddedQueueManager) -> None:
     """The difference: `receive` throws an exception that is no JMSException. mqflow moves this message too."""
-    put(queue_manager, "POISON", b"not a header")
+    put(queue_manager, "POISON", b"not a header", descriptor=GIVEN)
 
     assert "failed java.lang.ArrayIndexOutOfBoundsException" == jms("broken:POISON")[0].partition(":")[0]
     assert 1 == len(browsed(queue_manager, "POISON"))
@@ -73,7 +66,7 @@ def test_a_header_of_other_bytes_is_an_error_in_the_program(jms: Scenario, queue
 def test_the_classes_read_what_they_can_of_a_strange_folder(jms: Scenario, queue_manager: EmbeddedQueueManager) -> None:
     """The folder is no XML. The message is delivered, and is poison after two rollbacks like any other message."""
     strange = b"RFH \0\0\0\2\0\0\0\x30\0\0\x01\x11\0\0\4\xb8MQSTR   \0\0\0\0\0\0\4\xb8\0\0\0\x08<mcd<<<>abc"
-    put(queue_manager, "POISON", strange)
+    put(queue_manager, "POISON", strange, descriptor=GIVEN)
 
     delivered = [line for count in (1, 2) for line in ("received JMSTextMessage", f"text abc deliveries={count}")]
     assert [*delivered, "none", "end"] == jms("broken:POISON")

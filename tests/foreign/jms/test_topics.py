@@ -5,8 +5,8 @@ import pytest
 from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.headers import rfh2
-from tests.browsing import browsed
 from tests.foreign.jms.program import Scenario
+from tests.queue_contents import browsed
 
 pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches, compiles and starts the program
 

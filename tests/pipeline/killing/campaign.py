@@ -36,7 +36,6 @@ from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.pipeline.dead_letters.redrive import STATE_QUEUE as REDRIVE_STATE_QUEUE
 from mqflow.pipeline.sinks.queue import MARKER_QUEUE
 from mqflow.verbs import GetOptions
-from tests.browsing import browsed
 from tests.embedded.disk_faults.disk import memory_folder
 from tests.leaving import end_by_exception
 from tests.pipeline.dead_letters import redrive_process as redriving
@@ -44,6 +43,7 @@ from tests.pipeline.killing.aims import BEFORE_DRAIN, IN_A_TASK, Plan, plans
 from tests.pipeline.killing.names import DESIGNS, LANDED, NOT_EXACT, OVERLOADED, QUEUES, REDRIVES, TARGETS
 from tests.pipeline.killing.processes import is_held, kill, kill_session, session, standing, wait_for
 from tests.pipeline.sources.gates import Gated, Gates, Identified, build_gate
+from tests.queue_contents import browsed
 
 __all__ = ("Killing", "Verdict")
 

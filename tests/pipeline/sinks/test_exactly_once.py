@@ -16,7 +16,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.pipeline import SinkError
 from mqflow.pipeline.sinks import exactly_once
 from mqflow.pipeline.sinks.exactly_once import Batch, Message, prepare, put_batch, put_plainly, rows_per_unit
-from tests.browsing import browsed
+from tests.queue_contents import browsed
 
 MARKERS, TARGET = "MARKERS", "TARGET"
 FIRST = Batch(sink="S", query="q", number=0, partition=0, partitions=2)

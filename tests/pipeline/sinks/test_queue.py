@@ -19,8 +19,8 @@ from mqflow.pipeline.sinks.queue import MARKER_QUEUE, keyed
 from mqflow.pipeline.sinks.row_messages import check_columns, in_order, messages
 from mqflow.testing.journals import generate_journal
 from mqflow.verbs import Got
-from tests.browsing import browsed
 from tests.embedded.disk_faults.disk import memory_folder
+from tests.queue_contents import browsed
 
 TARGET = "TARGET"
 

@@ -20,15 +20,14 @@ from mqflow.embedded.wire.server.listener import serve
 from mqflow.landing.recovery import STATE_QUEUE
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import PutOption
 from mqflow.pipeline import SinkError
 from mqflow.pipeline.sinks.queue import MARKER_QUEUE, QueueSink
 from mqflow.pipeline.sources.queue import QueueSource
 from mqflow.standin import install
-from tests.browsing import browsed
 from tests.client_packages import PACKAGES, import_here
 from tests.embedded.disk_faults.disk import memory_folder
 from tests.landing.journals import bodies
+from tests.queue_contents import browsed, put
 
 QUEUE, TARGET = "ORDERS.IN", "TARGET"
 BODY = StructType([StructField("body", StringType())])
@@ -42,10 +41,7 @@ class Place:
     url: str
 
     def put(self, *numbers: int) -> None:
-        connection = self.owner.connect()
-        for number in numbers:
-            connection.put1(QUEUE, MessageDescriptor(persistence=1), b"%d" % number, PutOption.NO_SYNCPOINT)
-        connection.disconnect()
+        put(self.owner, QUEUE, *(b"%d" % number for number in numbers), descriptor=MessageDescriptor(persistence=1))
 
     def bodies(self, name: str = QUEUE) -> list[int]:
         return [int(got.body) for got in browsed(self.owner, name)]

@@ -27,9 +27,9 @@ from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOut
 from mqflow.testing.faults import Fault, Faults, Moment
 from mqflow.verbs import GetOptions
 from mqflow.world import SYSTEM_CLOCK
-from tests.browsing import browsed
 from tests.embedded.disk_faults.disk import memory_folder
 from tests.object_store import new_bucket
+from tests.queue_contents import browsed
 
 QUEUE = "POISON"
 

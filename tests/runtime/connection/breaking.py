@@ -18,13 +18,14 @@ from mqflow.embedded.wire.server.listener import serve
 from mqflow.events import Event
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import error_for
-from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.standin import install
 from mqflow.testing.faults import Moment
 from mqflow.testing.kit import carry_out
 from mqflow.verbs import GetOptions, QueueManager, object_descriptor
 from tests.client_packages import import_here
+from tests.queue_contents import put
 
 __all__ = ("SOON", "WAYS", "Behind", "Hearing", "application")
 
@@ -143,10 +144,7 @@ class Behind:
         carry_out(self.queue_manager.administration, commands)
 
     def put(self, queue: str, *bodies: str) -> None:
-        connection = self.queue_manager.connect()
-        for body in bodies:
-            connection.put1(queue, MessageDescriptor(format="MQSTR", persistence=1), body.encode(), PutOption.NO_SYNCPOINT)
-        connection.disconnect()
+        put(self.queue_manager, queue, *map(str.encode, bodies), descriptor=MessageDescriptor(format="MQSTR", persistence=1))
 
     def depth(self, queue: str) -> int:
         """Return CURDEPTH, which includes messages in units of work."""

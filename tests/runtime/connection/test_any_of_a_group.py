@@ -13,13 +13,13 @@ from mqflow.app.config.settings import ReconnectSettings, Settings
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.events import Disposed, Event, Reconnected
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Requeue
 from mqflow.runtime.connection import threaded_session
 from mqflow.testing.faults import Faults
 from mqflow.testing.kit import carry_out
 from mqflow.verbs import Connection
+from tests.queue_contents import put
 
 pytestmark = pytest.mark.anyio
 ANY = Settings(reconnect=ReconnectSettings(mode="ANY", delays="(1)"))
@@ -73,12 +73,6 @@ def failing(told: list[Event], reached: anyio.Event, many: int) -> App:
     return app
 
 
-def put(queue_manager: EmbeddedQueueManager) -> None:
-    connection = queue_manager.connect()
-    connection.put1("IN", MessageDescriptor(format="MQSTR"), b"bad", PutOption.NO_SYNCPOINT)
-    connection.disconnect()
-
-
 def depths(two: tuple[EmbeddedQueueManager, EmbeddedQueueManager]) -> list[int]:
     names = [("IN", "BOQ1"), ("IN", "BOQ2")]
     return [each.administration.queue_status(name).depth for each, both in zip(two, names, strict=True) for name in both]
@@ -90,7 +84,7 @@ async def test_each_message_is_moved_as_the_queue_manager_it_came_from_says(
     told: list[Event] = []
     moved = anyio.Event()
     for each in two:
-        put(each)
+        put(each, "IN", b"bad", descriptor=MessageDescriptor(format="MQSTR"))
 
     async with failing(told, moved, 2).running(Group(*two)):
         with anyio.fail_after(10):
@@ -111,7 +105,7 @@ async def test_after_an_outage_a_message_is_moved_wherever_its_worker_is_now(
     async with failing(told, moved, 4).running(group):
         for _ in range(2):
             for each in two:
-                put(each)
+                put(each, "IN", b"bad", descriptor=MessageDescriptor(format="MQSTR"))
             group.faults.break_connections()
         with anyio.fail_after(10):
             await moved.wait()

@@ -14,9 +14,8 @@ from anyio import wait_all_tasks_blocked
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.many_verbs import without_wait
 from mqflow.mqi.attributes.queue import QueueAttributes
-from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Settlement
 from mqflow.runtime.connection.inline_session import InlineSession
@@ -26,6 +25,7 @@ from mqflow.testing.faults import Fault, Faults
 from mqflow.verbs import Connection, Exchange, GetOptions, Got, ObjectHandle
 from mqflow.world import THREADS
 from tests.doubles import Blocking
+from tests.queue_contents import put
 
 pytestmark = pytest.mark.anyio
 
@@ -87,19 +87,12 @@ async def consuming(made: Awaitable[Session]) -> tuple[Session, ObjectHandle]:
     return session, await session.call(session.connection.open, "Q", OpenOption.INPUT_SHARED)
 
 
-def put(behind: EmbeddedQueueManager, *bodies: bytes) -> None:
-    connection = behind.connect()
-    for body in bodies:
-        connection.put1("Q", MessageDescriptor(), body, PutOption.NO_SYNCPOINT)
-    connection.disconnect()
-
-
 def depth(behind: EmbeddedQueueManager) -> int:
     return behind.administration.queue_status("Q").depth
 
 
 async def test_a_unit_takes_the_available_messages_up_to_its_limit(behind: EmbeddedQueueManager, opened: Opened) -> None:
-    put(behind, b"1", b"2", b"3")
+    put(behind, "Q", b"1", b"2", b"3")
 
     async with opened() as (session, handle):
         first = await session.exchange(None, handle, SYNCPOINT, most=2)
@@ -110,7 +103,7 @@ async def test_a_unit_takes_the_available_messages_up_to_its_limit(behind: Embed
 
 
 async def test_a_message_that_was_delivered_before_is_a_unit_of_its_own(behind: EmbeddedQueueManager, opened: Opened) -> None:
-    put(behind, b"1", b"2", b"3")
+    put(behind, "Q", b"1", b"2", b"3")
 
     async with opened() as (session, handle):
         await session.exchange(None, handle, SYNCPOINT, most=2)
@@ -124,7 +117,7 @@ async def test_a_message_that_was_delivered_before_is_a_unit_of_its_own(behind: 
 
 async def test_after_a_settlement_nothing_is_waited_for(behind: EmbeddedQueueManager, opened: Opened) -> None:
     """The caller must be able to report the settlement now, and not only at the next message."""
-    put(behind, b"1")
+    put(behind, "Q", b"1")
 
     async with opened() as (session, handle):
         await session.exchange(None, handle, FOR_EVER, most=1)
@@ -148,7 +141,7 @@ async def test_a_get_without_a_wait_does_not_wait_although_other_code_has_equal_
 
 async def test_a_message_that_arrives_during_the_wait_ends_it(behind: EmbeddedQueueManager, opened: Opened) -> None:
     async with opened() as (session, handle), anyio.create_task_group() as group:
-        group.start_soon(anyio.to_thread.run_sync, put, behind, b"late")
+        group.start_soon(anyio.to_thread.run_sync, put, behind, "Q", b"late")
         exchange = await session.exchange(None, handle, FOR_EVER, most=1)
         assert [b"late"] == [got.body for got in exchange.unit]
 
@@ -167,16 +160,16 @@ async def test_a_cancelled_wait_loses_no_message(behind: EmbeddedQueueManager, o
         with anyio.CancelScope() as scope:
             scope.cancel()
             await session.exchange(None, handle, SYNCPOINT, most=1)
-    put(behind, b"still here")
+    put(behind, "Q", b"still here")
 
     assert 1 == depth(behind)
 
 
 async def test_a_unit_lingers_for_more_no_longer_than_it_may(behind: EmbeddedQueueManager, opened: Opened) -> None:
-    put(behind, b"1")
+    put(behind, "Q", b"1")
 
     async with opened() as (session, handle), anyio.create_task_group() as group:
-        group.start_soon(anyio.to_thread.run_sync, put, behind, b"2", b"3")
+        group.start_soon(anyio.to_thread.run_sync, put, behind, "Q", b"2", b"3")
         exchange = await session.exchange(None, handle, SYNCPOINT, most=3, linger_ms=20_000)
         assert [b"1", b"2", b"3"] == [got.body for got in exchange.unit]
 
@@ -185,7 +178,7 @@ async def test_a_unit_lingers_for_more_no_longer_than_it_may(behind: EmbeddedQue
 async def test_a_get_that_is_refused_after_others_ends_the_unit_and_costs_them_nothing(linger_ms: int) -> None:
     behind = EmbeddedQueueManager("QM1")
     behind.administration.define(QueueAttributes(name="Q"))
-    put(behind, b"1", b"2")
+    put(behind, "Q", b"1", b"2")
     session, handle = await consuming(open_session(Refusing(behind), THREADS))
 
     unit = await session.exchange(None, handle, SYNCPOINT, most=3, linger_ms=linger_ms)
@@ -199,11 +192,11 @@ async def test_a_get_that_is_refused_after_others_ends_the_unit_and_costs_them_n
 async def test_a_thread_knows_the_message_that_arrived_directly_before_the_loss_of_the_connection(
     behind: EmbeddedQueueManager,
 ) -> None:
-    put(behind, b"1")
+    put(behind, "Q", b"1")
     session, handle = await consuming(open_session(Faults(Fault(verb="MQGET", nth=4)).wrap(Blocking(behind)), THREADS))
 
     async with anyio.create_task_group() as group:
-        group.start_soon(anyio.to_thread.run_sync, put, behind, b"2")
+        group.start_soon(anyio.to_thread.run_sync, put, behind, "Q", b"2")
         lost = await session.exchange(None, handle, SYNCPOINT, most=3, linger_ms=20_000)
         assert 2009 == (lost.get_error and lost.get_error.reason)
     await session.close()
@@ -249,7 +242,7 @@ def inline(behind: EmbeddedQueueManager) -> EmbeddedQueueManager:
 async def test_a_session_knows_the_messages_of_its_unit_when_the_connection_is_lost(
     behind: EmbeddedQueueManager, made: Callable[[EmbeddedQueueManager], Any], count: int, linger_ms: int
 ) -> None:
-    put(behind, *(b"1", b"2", b"3")[:count])
+    put(behind, "Q", *(b"1", b"2", b"3")[:count])
     session, handle = await consuming(open_session(made(behind), THREADS))
 
     lost = await session.exchange(None, handle, SYNCPOINT, most=3, linger_ms=linger_ms)
@@ -262,7 +255,7 @@ async def test_a_session_knows_the_messages_of_its_unit_when_the_connection_is_l
 async def test_messages_that_waited_for_more_and_were_returned_are_not_noted(
     behind: EmbeddedQueueManager, opened: Opened
 ) -> None:
-    put(behind, b"1", b"2")
+    put(behind, "Q", b"1", b"2")
 
     async with opened() as (session, handle):
         exchange = await session.exchange(None, handle, SYNCPOINT, most=3, linger_ms=20)
@@ -345,7 +338,7 @@ async def test_a_get_that_takes_long_after_a_commit_leaves_no_doubt_about_the_co
 ) -> None:
     """For example, the get of a message of 100 MiB over a slow line takes long."""
     monkeypatch.setattr("mqflow.runtime.connection.session_limits.SETTLE_DEADLINE_S", 0.01)
-    put(behind, b"1")
+    put(behind, "Q", b"1")
     slow = Slow(behind.connect())
     session, handle = await consuming(ThreadedSession.connected(lambda: cast("Connection", slow), THREADS))
 
@@ -356,7 +349,7 @@ async def test_a_get_that_takes_long_after_a_commit_leaves_no_doubt_about_the_co
 
 
 async def test_closing_backs_out_the_open_unit_of_work(behind: EmbeddedQueueManager, opened: Opened) -> None:
-    put(behind, b"1")
+    put(behind, "Q", b"1")
     async with opened() as (session, handle):
         await session.exchange(None, handle, SYNCPOINT, most=1)
     async with opened() as (session, handle):
@@ -373,7 +366,7 @@ async def test_a_handle_for_output_is_opened_once(behind: EmbeddedQueueManager, 
 async def test_the_result_distinguishes_the_error_of_a_get_from_that_of_a_settlement(
     behind: EmbeddedQueueManager, opened: Opened
 ) -> None:
-    put(behind, b"1")
+    put(behind, "Q", b"1")
     async with opened() as (session, handle):
         behind.administration.alter("Q", {"get_inhibited": True})
         inhibited = await session.exchange(None, handle, SYNCPOINT, most=1)
@@ -439,7 +432,7 @@ async def test_a_message_wakes_one_of_two_that_wait(behind: EmbeddedQueueManager
         group.start_soon(consume)
         await wait_all_tasks_blocked()
         gets.clear()
-        put(behind, b"for one")
+        put(behind, "Q", b"for one")
         await wait_all_tasks_blocked()
 
         assert (len(gets), units) == (1, [1])
@@ -452,7 +445,7 @@ async def test_a_cancelled_caller_learns_that_its_unit_was_settled(
 ) -> None:
     """This holds after any number of calls. Otherwise a commit that no caller knows of is in no event and in no ledger."""
     async with opened() as (session, handle):
-        put(behind, b"an order")
+        put(behind, "Q", b"an order")
         heard = 0
         with anyio.CancelScope() as scope:
             scope.cancel()

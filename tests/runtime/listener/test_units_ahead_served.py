@@ -32,6 +32,7 @@ from mqflow.verbs import GetOptions, Got, ObjectHandle, SettledMany
 from mqflow.world import THREADS
 from tests.embedded.disk_faults.disk import memory_folder
 from tests.embedded.storage.scripted_store import FULL, UNKNOWN, ScriptedStore
+from tests.queue_contents import put
 from tests.runtime.connection.breaking import SOON
 from tests.runtime.listener.staged import LATEST_S, StagedApplication
 
@@ -70,11 +71,8 @@ class Stage(StagedApplication):
         carry_out(owner.administration, ["DEFINE QLOCAL(OUT)", "DEFINE QLOCAL(IN) BOTHRESH(3) BOQNAME(OUT)"])
 
     def put(self, count: int) -> None:
-        connection = self.owner.connect()
-        for number in range(count):
-            persistent = MessageDescriptor(persistence=Persistence.PERSISTENT)
-            connection.put1("IN", persistent, b"%d" % number, PutOption.NO_SYNCPOINT)
-        connection.disconnect()
+        persistent = MessageDescriptor(persistence=Persistence.PERSISTENT)
+        put(self.owner, "IN", *(b"%d" % number for number in range(count)), descriptor=persistent)
         self.store.calls.clear()
 
     def listen_until_the_store_holds(self, **options: Any) -> None:

@@ -19,12 +19,12 @@ from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.client.read_ahead import AHEAD_S
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.server.listener import serve
-from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions
 from tests.conformance.under_test import ManualClock
+from tests.queue_contents import put
 
 QUEUE = "ORDERS.IN"
 NEXT = GetOptions(options=GetOption.BROWSE_NEXT)
@@ -63,17 +63,10 @@ def asked(connection: ServedConnection, monkeypatch: pytest.MonkeyPatch) -> list
     return sent
 
 
-def put(owner: EmbeddedQueueManager, *bodies: bytes) -> None:
-    local = owner.connect()
-    for each in bodies:
-        local.put1(QUEUE, MessageDescriptor(), each, PutOption.NO_SYNCPOINT)
-    local.disconnect()
-
-
 def test_a_long_browse_takes_few_ways_there_and_back(
     owner: EmbeddedQueueManager, connection: ServedConnection, handle: ServedHandle, asked: list[object]
 ) -> None:
-    put(owner, *(b"%d" % number for number in range(300)))
+    put(owner, QUEUE, *(b"%d" % number for number in range(300)))
 
     seen = list(iter(lambda: connection.get(handle, NEXT), None))
 
@@ -85,7 +78,7 @@ def test_the_messages_read_ahead_are_bounded_in_bytes(
     owner: EmbeddedQueueManager, connection: ServedConnection, handle: ServedHandle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mqflow.embedded.wire.client.connection.AHEAD_BYTES_MAX", 10)
-    put(owner, *(b"12345" for _ in range(4)), b"longer than all of them together", b"12345")
+    put(owner, QUEUE, *(b"12345" for _ in range(4)), b"longer than all of them together", b"12345")
 
     seen, ahead = [], []
     while (got := connection.get(handle, NEXT)) is not None:
@@ -99,12 +92,12 @@ def test_the_messages_read_ahead_are_bounded_in_bytes(
 def test_a_message_read_ahead_that_is_gone_is_shown_for_half_a_second(
     owner: EmbeddedQueueManager, connection: ServedConnection, handle: ServedHandle, clock: ManualClock
 ) -> None:
-    put(owner, b"1", b"2", b"3", b"4")
+    put(owner, QUEUE, b"1", b"2", b"3", b"4")
     for _ in range(2):
         connection.get(handle, NEXT)
     local = owner.connect()
     assert 4 == len(local.get_many(local.open(QUEUE, OpenOption.INPUT_SHARED), GetOptions(), 4))
-    put(owner, b"5")
+    put(owner, QUEUE, b"5")
 
     clock.advance(AHEAD_S)
     shown = connection.get(handle, NEXT)
@@ -119,7 +112,7 @@ def test_a_message_read_ahead_that_is_gone_is_shown_for_half_a_second(
 def test_a_browse_goes_on_after_a_refused_get(
     owner: EmbeddedQueueManager, connection: ServedConnection, handle: ServedHandle, clock: ManualClock
 ) -> None:
-    put(owner, b"1", b"2", b"3", b"4")
+    put(owner, QUEUE, b"1", b"2", b"3", b"4")
     for _ in range(2):
         connection.get(handle, NEXT)
     clock.advance(2 * AHEAD_S)
@@ -137,7 +130,7 @@ def test_a_browse_goes_on_after_a_refused_get(
 def test_a_program_that_calls_after_each_browse_reads_nothing_ahead(
     owner: EmbeddedQueueManager, connection: ServedConnection, handle: ServedHandle, asked: list[object]
 ) -> None:
-    put(owner, *(b"%d" % number for number in range(5)))
+    put(owner, QUEUE, *(b"%d" % number for number in range(5)))
 
     while connection.get(handle, NEXT) is not None:
         connection.commit()
@@ -162,7 +155,7 @@ def test_calls_of_any_kind_see_the_same_messages_as_without_reading_ahead(
     """BROWSE_FIRST, BROWSE_NEXT, MSG_UNDER_CURSOR (browsed here by a lock), and gets of many."""
     local = owner.connect()
     if not seen(local, [("get", 0x20)])[0]:
-        put(owner, *(b"%d" % number for number in range(30)))
+        put(owner, QUEUE, *(b"%d" % number for number in range(30)))
 
     assert seen(local, calls) == seen(connection, calls)
     local.disconnect()
@@ -198,7 +191,7 @@ def test_a_browse_that_changes_the_queue_is_not_read_ahead(option: GetOption) ->
 
 
 def test_a_handle_that_browsed_one_by_one_has_no_place_to_go_back_to(owner: EmbeddedQueueManager) -> None:
-    put(owner, b"1", b"2")
+    put(owner, QUEUE, b"1", b"2")
     local = owner.connect()
     handle = local.open(QUEUE, OpenOption.BROWSE)
     local.get_many(handle, NEXT, 2)
@@ -210,7 +203,7 @@ def test_a_handle_that_browsed_one_by_one_has_no_place_to_go_back_to(owner: Embe
 
 
 def test_all_the_way_back_after_a_browse_from_the_first_message_is_in_front_of_it(owner: EmbeddedQueueManager) -> None:
-    put(owner, b"1", b"2", b"3")
+    put(owner, QUEUE, b"1", b"2", b"3")
     local = owner.connect()
     handle = local.open(QUEUE, OpenOption.BROWSE)
     local.get_many(handle, NEXT, 3)

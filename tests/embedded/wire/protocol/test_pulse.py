@@ -17,12 +17,12 @@ from mqflow.embedded.wire.protocol.frames import Frames, made
 from mqflow.embedded.wire.protocol.pulse import OWN_BEATS_MAX, PulseError, Pulses, PulseSender
 from mqflow.embedded.wire.server.client_connection import ClientConnection
 from mqflow.embedded.wire.server.listener import Server, serve, serve_tcp
-from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import WAIT_UNLIMITED, GetOptions
 from mqflow.world import THREADS
+from tests.queue_contents import put
 
 SHORT_S = 1.0
 MANY = OWN_BEATS_MAX + 4
@@ -48,13 +48,6 @@ def manager(server: Server) -> Iterator[ServedQueueManager]:
 @pytest.fixture
 def many(manager: ServedQueueManager) -> list[ServedConnection]:
     return [manager.connect() for _ in range(MANY)]
-
-
-def put(owner: EmbeddedQueueManager, *bodies: bytes) -> None:
-    local = owner.connect()
-    for each in bodies:
-        local.put1(QUEUE, MessageDescriptor(), each, PutOption.NO_SYNCPOINT)
-    local.disconnect()
 
 
 def told_while_waiting(connections: list[ServedConnection]) -> tuple[list[threading.Thread], list[int]]:
@@ -101,7 +94,7 @@ def test_a_connection_with_a_pulse_may_be_silent_for_ever(server: Server, many: 
 
 
 def test_when_a_process_is_not_heard_of_its_units_of_work_are_backed_out(owner: EmbeddedQueueManager, folder: Path) -> None:
-    put(owner, b"an order")
+    put(owner, QUEUE, b"an order")
     local = owner.connect()
     with (
         serve(owner, folder / "qm", silence_s=SHORT_S),
@@ -130,7 +123,7 @@ def test_when_a_process_is_not_heard_of_its_units_of_work_are_backed_out(owner: 
 def test_when_a_pulse_ends_connections_with_their_own_heartbeats_continue(
     owner: EmbeddedQueueManager, manager: ServedQueueManager, many: list[ServedConnection]
 ) -> None:
-    put(owner, b"one", b"two")
+    put(owner, QUEUE, b"one", b"two")
     own, by_pulse = many[0], many[-1]
     for each in (own, by_pulse):
         assert each.get(each.open(QUEUE, BOTH), UNIT) is not None
