@@ -110,7 +110,7 @@ def test_without_a_next_message_the_commit_is_made_nevertheless(
 
 def test_a_message_that_comes_later_is_waited_for(owner: EmbeddedQueueManager, connection: ServedConnection) -> None:
     handle = connection.open(QUEUE, BOTH)
-    later = threading.Thread(target=put, args=(owner, b"late"))
+    later = threading.Thread(target=put, args=(owner, QUEUE, b"late"))
     later.start()
 
     exchange = connection.exchange(handle, PATIENT, commit=True, most=1)
