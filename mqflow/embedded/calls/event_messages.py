@@ -8,7 +8,7 @@ Inhibited", "Not Authorized (type 1)" to "(type 5)", "Unknown Object Name", "Que
 """
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec.structs import replace
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ("REPORTED", "command_event", "mqsc_event", "performance_event", "refusal_event", "start_or_stop_event")
 
+_Values: TypeAlias = dict[int, int | str | bytes]
 _NAME_CHARS: Final = 28
 _EVENT, _WARNING = 7, 1
 _Q_MGR_EVENT, _PERFM_EVENT, _COMMAND_EVENT = 44, 45, 99
@@ -56,20 +57,18 @@ _BY_MESSAGE, _BY_CONSOLE = 3, 1
 
 def performance_event(state: QueueManagerState, queue: LocalQueue, event: PerformanceEvent) -> None:
     """Put the event with the statistics of the queue, reset the statistics, and apply the event's changes to the queue."""
-    from mqflow.mqi.pcf.structures import CFIN, CFST  # noqa: PLC0415 - most queue managers put no event
-
     now = state.clock.monotonic()
     counted = reset_statistics(state, queue)
     queue.attributes = replace(queue.attributes, **event.changes)
-    parameters = (
-        _name(state),
-        CFST(_BASE_Q_NAME, queue.name.ljust(48)),
-        CFIN(_SINCE_RESET, int(now - counted.reset_at)),
-        CFIN(_HIGH_DEPTH, counted.high_depth),
-        CFIN(_ENQUEUED, counted.enqueued),
-        CFIN(_DEQUEUED, counted.dequeued),
-    )
-    _put(state, PERFORMANCE_EVENTS, _PERFM_EVENT, event.reason, parameters)
+    values: _Values = {
+        _Q_MGR_NAME: state.name.ljust(48),
+        _BASE_Q_NAME: queue.name.ljust(48),
+        _SINCE_RESET: int(now - counted.reset_at),
+        _HIGH_DEPTH: counted.high_depth,
+        _ENQUEUED: counted.enqueued,
+        _DEQUEUED: counted.dequeued,
+    }
+    _put(state, PERFORMANCE_EVENTS, _PERFM_EVENT, event.reason, _parameters(values))
 
 
 def refusal_event(state: QueueManagerState, connection: ConnectionState, verb: str, name: str, reason: int) -> None:
@@ -83,33 +82,28 @@ def refusal_event(state: QueueManagerState, connection: ConnectionState, verb: s
         switched_on = reason == Reason.NOT_AUTHORIZED and attributes.authority_event and verb in _QUALIFIERS
     if not switched_on:
         return
-    from mqflow.mqi.pcf.structures import CFIN, CFST  # noqa: PLC0415 - as above
-
-    parameters: list[Parameter] = [_name(state)]
+    values: _Values = {_Q_MGR_NAME: state.name.ljust(48)}
     if reason == Reason.NOT_AUTHORIZED:
-        parameters += (CFIN(_REASON_QUALIFIER, _QUALIFIERS[verb]), CFST(_USER, connection.user.ljust(12)))
+        values |= {_REASON_QUALIFIER: _QUALIFIERS[verb], _USER: connection.user.ljust(12)}
     if reason != Reason.NOT_AUTHORIZED or _QUALIFIERS[verb] != _CONNECT:
-        parameters.append(CFST(_Q_NAME, name[:48].ljust(48)))
-    parameters += (
-        CFIN(_APPL_TYPE, connection.application_type),
-        CFST(_APPL_NAME, connection.application_name.ljust(_NAME_CHARS)),
-    )
-    _put(state, QUEUE_MANAGER_EVENTS, _Q_MGR_EVENT, reason, tuple(parameters))
+        values[_Q_NAME] = name[:48].ljust(48)
+    values |= {_APPL_TYPE: connection.application_type, _APPL_NAME: connection.application_name.ljust(_NAME_CHARS)}
+    _put(state, QUEUE_MANAGER_EVENTS, _Q_MGR_EVENT, reason, _parameters(values))
 
 
 def start_or_stop_event(state: QueueManagerState, reason: int, *, quiesces: bool = False) -> None:
     """Put Queue Manager Active (2222) or Queue Manager Not Active (2223), if STRSTPEV is ENABLED."""
     if not state.attributes.start_stop_event:
         return
-    from mqflow.mqi.pcf.structures import CFIN  # noqa: PLC0415 - as above
-
-    stopping = (CFIN(_REASON_QUALIFIER, _QUIESCING if quiesces else _STOPPING),) if reason == Reason.Q_MGR_NOT_ACTIVE else ()
-    _put(state, QUEUE_MANAGER_EVENTS, _Q_MGR_EVENT, reason, (_name(state), *stopping))
+    values: _Values = {_Q_MGR_NAME: state.name.ljust(48)}
+    if reason == Reason.Q_MGR_NOT_ACTIVE:
+        values[_REASON_QUALIFIER] = _QUIESCING if quiesces else _STOPPING
+    _put(state, QUEUE_MANAGER_EVENTS, _Q_MGR_EVENT, reason, _parameters(values))
 
 
 def command_event(state: QueueManagerState, command: int, data: "tuple[Parameter, ...]", sender: MessageDescriptor) -> None:
     """Put the command event of a successful PCF command if CMDEV requires it. `sender` is the descriptor of the command."""
-    from mqflow.mqi.pcf.codes import CommandCode  # noqa: PLC0415 - as above
+    from mqflow.mqi.pcf.codes import CommandCode  # noqa: PLC0415 - most queue managers put no event
 
     if _asks_for(state, shows=command in set(CommandCode) and CommandCode(command).name.startswith(("INQUIRE", "PING"))):
         _put_command(state, Reason.COMMAND_PCF, command, data, sender)
@@ -117,12 +111,9 @@ def command_event(state: QueueManagerState, command: int, data: "tuple[Parameter
 
 def mqsc_event(state: QueueManagerState, text: str, user: str, *, shows: bool) -> None:
     """Put the command event of a successful MQSC command of this user if CMDEV requires it. Its data is the command's text."""
-    if not _asks_for(state, shows=shows):
-        return
-    from mqflow.mqi.pcf.structures import CFST  # noqa: PLC0415 - as above
-
-    sender = MessageDescriptor(user_identifier=user[:12])
-    _put_command(state, Reason.COMMAND_MQSC, _NO_COMMAND, (CFST(_MQSC, text),), sender)
+    if _asks_for(state, shows=shows):
+        sender = MessageDescriptor(user_identifier=user[:12])
+        _put_command(state, Reason.COMMAND_MQSC, _NO_COMMAND, _parameters({_MQSC: text}), sender)
 
 
 def _asks_for(state: QueueManagerState, *, shows: bool) -> bool:
@@ -132,29 +123,36 @@ def _asks_for(state: QueueManagerState, *, shows: bool) -> bool:
 def _put_command(
     state: QueueManagerState, reason: int, command: int, data: "tuple[Parameter, ...]", sender: MessageDescriptor
 ) -> None:
-    from mqflow.mqi.pcf.structures import CFBS, CFGR, CFIN, CFST  # noqa: PLC0415 - as above
+    from mqflow.mqi.pcf.structures import CFGR  # noqa: PLC0415 - as above
 
-    context: list[Parameter] = [
-        CFST(3045, sender.user_identifier.ljust(12)),
-        CFIN(1011, _BY_MESSAGE if reason == Reason.COMMAND_PCF else _BY_CONSOLE),
-        CFST(3047, state.name.ljust(48)),
-    ]
+    context: _Values = {
+        3045: sender.user_identifier.ljust(12),
+        1011: _BY_MESSAGE if reason == Reason.COMMAND_PCF else _BY_CONSOLE,
+        3047: state.name.ljust(48),
+    }
     if reason == Reason.COMMAND_PCF:
-        context += (
-            CFBS(7001, sender.accounting_token),
-            CFST(3049, sender.application_identity_data.ljust(32)),
-            CFIN(1010, sender.put_application_type),
-            CFST(3050, sender.put_application_name.ljust(28)),
-            CFST(3051, sender.application_origin_data.ljust(4)),
-        )
-    context.append(CFIN(1021, command))
-    _put(state, COMMAND_EVENTS, _COMMAND_EVENT, reason, (CFGR(_CONTEXT, tuple(context)), CFGR(_DATA, data)))
+        context |= {
+            7001: sender.accounting_token,
+            3049: sender.application_identity_data.ljust(32),
+            1010: sender.put_application_type,
+            3050: sender.put_application_name.ljust(28),
+            3051: sender.application_origin_data.ljust(4),
+        }
+    context[1021] = command
+    _put(state, COMMAND_EVENTS, _COMMAND_EVENT, reason, (CFGR(_CONTEXT, _parameters(context)), CFGR(_DATA, data)))
 
 
-def _name(state: QueueManagerState) -> "Parameter":
-    from mqflow.mqi.pcf.structures import CFST  # noqa: PLC0415 - as above
+def _parameters(values: _Values) -> "tuple[Parameter, ...]":
+    from mqflow.mqi.pcf.structures import CFBS, CFIN, CFST  # noqa: PLC0415 - as above
 
-    return CFST(_Q_MGR_NAME, state.name.ljust(48))
+    return tuple(
+        CFIN(number, value)
+        if isinstance(value, int)
+        else CFST(number, value)
+        if isinstance(value, str)
+        else CFBS(number, value)
+        for number, value in values.items()
+    )
 
 
 def _put(state: QueueManagerState, queue_name: str, command: int, reason: int, parameters: "tuple[Parameter, ...]") -> None:
