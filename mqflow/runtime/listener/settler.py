@@ -126,15 +126,12 @@ class Settler:
         Raises `SessionLost` if a commit is in doubt.
         """
         session, state = self.overlapping, self._state
-        if unit is None or session is None or unit.disposed or unit.staged:
-            return unit
-        last = unit.deliveries[-1]
-        if last.got.descriptor.backout_count:
+        if unit is None or session is None or unit.disposed or unit.staged or unit.is_redelivered:
             return unit
         if state.settings.first_backout_is_poison:  # the end of the process would move messages without a failure
             return unit
         if state.calls is not None:
-            unit.settling_since = last.ended  # a moment ago; to read the clock again takes too long
+            unit.settling_since = unit.deliveries[-1].ended  # a moment ago; to read the clock again takes too long
         if self._lost is not None or len(self._unanswered) >= session.unanswered_max:
             await self.answers(session.unanswered_max - 1)
             self._note_begin(unit)

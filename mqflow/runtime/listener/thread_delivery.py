@@ -185,7 +185,7 @@ class OnThread:
         following = self._unit_of(exchange.unit)
         state = self._state
         is_usual = not (state.refused or state.refused_commits or len(self._news) > _NEWS_MAX)
-        if is_usual and not following.deliveries[-1].got.descriptor.backout_count:
+        if is_usual and not following.is_redelivered:
             return following
         return HandedBack(exchange, settled, unit=following)
 

@@ -70,6 +70,11 @@ class Unit:
         self.settle_s: float = 0.0
 
     @property
+    def is_redelivered(self) -> bool:
+        """True if a message of the unit was backed out before. A message from the staging queue can be at any place."""
+        return any(delivery.got.descriptor.backout_count for delivery in self.deliveries)
+
+    @property
     def ended(self) -> Sequence[DisposedDelivery | Staged]:
         """The deliveries whose messages were moved, discarded or staged."""
         return (*self.disposed, *self.staged)

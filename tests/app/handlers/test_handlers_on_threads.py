@@ -25,6 +25,7 @@ from mqflow.mqi.errors import error_for
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.health.records import Doing
+from mqflow.policy.poison.backout_count_header import with_count
 from mqflow.policy.poison.disposition import Completed, Failed, Interrupted, Outcome, Settlement
 from mqflow.runtime.connection import threaded_session
 from mqflow.testing.virtual_clock import VirtualClock
@@ -575,6 +576,20 @@ def test_a_message_that_was_poison_before_is_moved_and_no_handler_gets_it(world:
 
     assert [b"before", b"after"] == seen
     assert [b"poison"] == world.bodies("BOQ")
+
+
+def test_a_poison_message_from_the_staging_queue_is_moved_also_if_a_new_message_follows_in_its_unit(world: World) -> None:
+    world.mqsc("ALTER QLOCAL(IN) BOTHRESH(2)")
+    app, seen = noting(unit_of_work=2)
+    connection = world.behind.connect()
+    for new in (numbered(4)[:3], numbered(4)[3:]):  # units of work: poison and 0, 1 and 2, poison and 3
+        connection.put1("IN", *with_count(MessageDescriptor(format="MQSTR"), b"poison", 2), PutOption.NO_SYNCPOINT)
+        world.put(*new)
+
+    world.until(app, world.committed(6))
+
+    assert numbered(4) == seen
+    assert [b"poison"] * 2 == world.bodies("BOQ")
 
 
 def test_sixteen_workers_handle_each_message_once(world: World) -> None:

@@ -271,6 +271,7 @@ async def test_the_loss_of_a_unit_counts_only_for_the_messages_whose_handling_ha
         ("disposed", True, "unit", [], True),
         ("staged", True, "unit", [], True),
         ("redelivered", True, "unit", [], True),
+        ("redelivered, then new", True, "unit", [], True),
         ("poison", True, "unit", [], True),
         ("alone", True, "unit", [], True),
         ("nothing", True, None, [], True),
@@ -285,7 +286,8 @@ async def test_only_a_usual_unit_is_committed_behind_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("mqflow.runtime.listener.settler.units_ahead", lambda handled_s, units: round(handled_s * 4) * units)
-    bench, handled = Bench(answer), unit(Message("a", backouts=int(prepare == "redelivered")))
+    bench = Bench(answer)
+    handled = unit(Message("a", backouts=int(prepare.startswith("redelivered"))), *[Message("b")] * prepare.endswith("new"))
     anything: Any = "a disposal"
     handled.disposed += [anything] * (prepare == "disposed")
     handled.staged += [anything] * (prepare == "staged")
