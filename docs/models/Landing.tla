@@ -1,22 +1,22 @@
 ------------------------------ MODULE Landing ------------------------------
-(* Landers move messages from a queue into segments, files of a lane. A marker message, put in the unit of work of the gets, names the
-   segment and bears the epoch of the lander that owns the lane. Landers are killed at any step, or lose their connection without
-   knowing it and go on. Source: docs/decisions/0027. *)
+(* Landers move messages from a queue into segments, files of a lane. The unit of work of the gets also puts a marker
+   message, which has the name of the segment and the epoch of the lander that owns the lane. Landers are killed at any step. A lander
+   can lose its connection, not notice it, and continue. Source: docs/decisions/0027. *)
 EXTENDS Naturals, FiniteSets
 CONSTANTS Landers, Messages, Kills, Cuts, Defect
 
 Nobody == "nobody"
 Numbers == 0..Cardinality(Messages)
-VARIABLES queue,      \* messages that lie on the queue
-          marker,     \* whose epoch, and which segment was landed last: its number, and the epoch its pending file is named by
-          holder,     \* in whose unit of work the marker is
+VARIABLES queue,      \* the messages on the queue
+          marker,     \* an epoch, and the last landed segment: its number, and the epoch in the name of its pending file
+          holder,     \* the lander whose unit of work has the marker
           taken,      \* of each lander, the messages in its unit of work
           pending,    \* files that were written and not renamed: epoch, number, messages
           published,  \* of each number, the messages in the segment of that name
           state,      \* of each lander: starts, recovers, ready, got, wrote, committed, ended
           own,        \* the epoch of each lander
-          number,     \* of each lander, the number of the segment it landed last, as it knows
-          filling,    \* of each lander, the messages it has in hand, wherever they may be by now
+          number,     \* the number of the last segment that each lander knows as landed
+          filling,    \* the messages that each lander writes into its segment, even if they are on the queue again
           kills, cuts
 vars == <<queue, marker, holder, taken, pending, published, state, own, number, filling, kills, cuts>>
 
@@ -30,7 +30,7 @@ Free == queue \ UNION {taken[l] : l \in Landers}
 Name(l) == IF Defect = "files without epochs" THEN 0 ELSE own[l]
 Named(e, n) == {f \in pending : f.epoch = e /\ f.number = n}
 
-\* Whoever takes the lane over counts its epoch up and commits, before it looks at a file.
+\* A new owner of the lane raises the epoch and commits. Only then it looks at a file.
 TakeLane(l) == /\ state[l] = "starts" /\ holder = Nobody
                /\ marker' = [marker EXCEPT !.epoch = @ + 1] /\ own' = [own EXCEPT ![l] = marker.epoch + 1]
                /\ number' = [number EXCEPT ![l] = marker.number] /\ Becomes(l, "recovers")
@@ -38,7 +38,7 @@ TakeLane(l) == /\ state[l] = "starts" /\ holder = Nobody
 
 Rename(f) == published' = [published EXCEPT ![f.number] = f.messages] /\ pending' = pending \ {f}
 
-\* What the marker names was committed: it is published, if nobody has done so. Other files of earlier owners were not.
+\* The unit of work of the segment in the marker was committed, so the segment is published. Other files of earlier owners stay unpublished.
 Recover(l) == /\ state[l] = "recovers" /\ Becomes(l, "ready")
               /\ LET left == Named(marker.file, number[l]) IN
                  IF left # {} /\ marker.number = number[l] /\ Defect # "marker not read"
@@ -50,7 +50,7 @@ Get(l) == /\ state[l] = "ready" /\ holder = Nobody /\ Free # {}
           /\ IF marker.epoch = own[l] \/ Defect = "epoch not looked at"
              THEN /\ \E s \in SUBSET Free \ {{}} : taken' = [taken EXCEPT ![l] = s] /\ filling' = [filling EXCEPT ![l] = s]
                   /\ holder' = l /\ Becomes(l, "got")
-             ELSE Becomes(l, "ended") /\ UNCHANGED <<taken, filling, holder>>        \* backed out: the lane is another's
+             ELSE Becomes(l, "ended") /\ UNCHANGED <<taken, filling, holder>>        \* backed out: another lander owns the lane
           /\ UNCHANGED <<queue, marker, pending, published, own, number, kills, cuts>>
 
 Write(l) == /\ state[l] = "got"
@@ -61,7 +61,7 @@ Write(l) == /\ state[l] = "got"
             /\ Becomes(l, "wrote")
             /\ UNCHANGED <<queue, marker, holder, taken, own, number, filling, kills, cuts>>
 
-\* Without a connection the commit fails, or its outcome is in doubt: either way the marker is read again.
+\* Without a connection the commit fails, or it is in doubt. In both cases the lander reads the marker again.
 Commit(l) == /\ state[l] = "wrote"
              /\ IF holder = l
                 THEN /\ queue' = queue \ taken[l]
@@ -75,13 +75,13 @@ Commit(l) == /\ state[l] = "wrote"
 
 Publish(l) == /\ state[l] = "committed" /\ Becomes(l, "ready")
               /\ LET mine == Named(Name(l), number[l]) IN
-                 IF mine # {} THEN \E f \in mine : Rename(f) ELSE UNCHANGED <<pending, published>>    \* another has done it
+                 IF mine # {} THEN \E f \in mine : Rename(f) ELSE UNCHANGED <<pending, published>>    \* another lander has renamed it
               /\ UNCHANGED <<queue, marker, holder, taken, own, number, filling, kills, cuts>>
 
 BackedOut(l) == /\ taken' = [taken EXCEPT ![l] = {}] /\ holder' = IF holder = l THEN Nobody ELSE holder
 Killed(l) == /\ kills > 0 /\ kills' = kills - 1 /\ state[l] \notin {"starts", "ended"} /\ BackedOut(l) /\ Becomes(l, "starts")
              /\ UNCHANGED <<queue, marker, pending, published, own, number, filling, cuts>>
-\* Its unit of work is gone, and it does not know.
+\* The unit of work of the lander is backed out, and the lander does not notice it.
 Cut(l) == /\ cuts > 0 /\ cuts' = cuts - 1 /\ holder = l /\ BackedOut(l)
           /\ UNCHANGED <<queue, marker, pending, published, state, own, number, filling, kills>>
 

@@ -1,21 +1,21 @@
 ------------------------------- MODULE Replay -------------------------------
-(* Sessions of an application that lose their connections: one gate to reconnect through, everything opened again in its order,
-   cached attributes dropped, and a commit without an answer never made again. *)
+(* The sessions of an application lose their connections. One session at a time reconnects. A session opens all its objects again, in
+   their order, drops cached attributes, and never repeats a commit that got no answer. Source: docs/decisions/0023. *)
 EXTENDS Naturals, Sequences, FiniteSets
 CONSTANTS Sessions, Objects, Outages, Units, Defect
 
 Nobody == "nobody"
 All == [i \in 1..Objects |-> i]
-VARIABLES up,          \* whether the queue manager can be reached
-          generation,  \* counts the outages that ended
-          gate,        \* who reconnects
-          dialling,    \* who is trying to connect now
+VARIABLES up,          \* true if the queue manager can be reached
+          generation,  \* the number of outages that have ended
+          gate,        \* the session that reconnects
+          dialling,    \* the sessions that try to connect now
           state,       \* of each session: works, commits, lost, dials, replays
-          opened,      \* what each has open, in order
-          cached,      \* of which generation its cached attributes are
-          since,       \* in which generation it connected
-          unit,        \* the number of its unit of work
-          applied,     \* how often the queue manager committed each unit
+          opened,      \* the open objects of each session, in order
+          cached,      \* the generation of the cached attributes of each session
+          since,       \* the generation in which each session connected
+          unit,        \* the number of the unit of work of each session
+          applied,     \* how often the queue manager has committed each unit
           doubtful,    \* units whose commit got no answer
           answered,    \* units whose commit was answered
           outages
@@ -46,7 +46,7 @@ Outage == /\ outages > 0 /\ up /\ up' = FALSE /\ outages' = outages - 1
           /\ UNCHANGED <<generation, gate, dialling, opened, cached, since, unit, applied, doubtful, answered>>
 Back == ~up /\ up' = TRUE /\ UNCHANGED <<generation, gate, dialling, state, opened, cached, since, unit, applied, doubtful, answered, outages>>
 
-\* What was in doubt is told, and the next unit begins; the planted defect does it again.
+\* The application reports the unit in doubt, and begins the next unit. The planted defect repeats the unit.
 Doubt(s) == /\ state[s] = "in doubt" /\ Becomes(s, "lost") /\ doubtful' = doubtful \union {Unit(s)}
             /\ unit' = IF Defect = "commit repeated" THEN unit ELSE [unit EXCEPT ![s] = @ + 1]
             /\ answered' = IF Defect = "doubt called success" THEN answered \union {Unit(s)} ELSE answered
@@ -69,7 +69,7 @@ Reopen(s) == /\ state[s] = "replays"
              /\ IF up /\ Len(opened[s]) < Objects
                 THEN /\ opened' = [opened EXCEPT ![s] = Append(opened[s], Following(s))]
                      /\ UNCHANGED state
-                ELSE /\ Becomes(s, IF up THEN "works" ELSE "lost")    \* lost again in the middle of it
+                ELSE /\ Becomes(s, IF up THEN "works" ELSE "lost")    \* the connection is lost again during the replay
                      /\ UNCHANGED opened
              /\ UNCHANGED <<up, generation, gate, dialling, cached, since, unit, applied, doubtful, answered, outages>>
 

