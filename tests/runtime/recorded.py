@@ -6,12 +6,12 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.events import Event
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOutcome, many_from_bytes
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.testing.virtual_clock import SeededRandom, VirtualClock
-from mqflow.verbs import Connection, GetOptions
+from mqflow.verbs import Connection
 from mqflow.world import World
+from tests.queue_contents import taken
 
 __all__ = ("NOW_S", "NOW_US", "ORDER", "Recorded")
 
@@ -38,12 +38,7 @@ class Recorded:
 
     def messages(self) -> list[list[DispositionRecord]]:
         """Get the records of each message that another connection sees."""
-        other = self.queue_manager.connect()
-        handle, found = other.open("RECORDS", OpenOption.INPUT_SHARED), []
-        while (got := other.get(handle, GetOptions(options=GetOption.NO_SYNCPOINT))) is not None:
-            found.append(list(many_from_bytes(got.body)))
-        other.disconnect()
-        return found
+        return [list(many_from_bytes(got.body)) for got in taken(self.queue_manager, "RECORDS")]
 
     def define(self) -> None:
         self.queue_manager.administration.define(QueueAttributes(name="RECORDS"))

@@ -27,6 +27,7 @@ from mqflow.verbs import GetOptions, Got
 from tests.conformance.under_test import ManualClock
 from tests.embedded.administration.commanding import Commander, values_of
 from tests.embedded.disk_faults.disk import memory_folder
+from tests.queue_contents import taken
 
 PERFORMANCE, MANAGER, COMMAND = "SYSTEM.ADMIN.PERFM.EVENT", "SYSTEM.ADMIN.QMGR.EVENT", "SYSTEM.ADMIN.COMMAND.EVENT"
 HIGH, LOW, FULL = Reason.Q_DEPTH_HIGH, Reason.Q_DEPTH_LOW, Reason.Q_FULL
@@ -60,13 +61,7 @@ class Rig:
 
     def messages(self, name: str) -> list[Got]:
         """Get every message of an event queue, without an event about it."""
-        reader = self.queue_manager.connect()
-        handle = reader.open(name, OpenOption.INPUT_SHARED)
-        found: list[Got] = []
-        while (got := reader.get(handle, OUTSIDE)) is not None:
-            found.append(got)
-        reader.disconnect()
-        return found
+        return taken(self.queue_manager, name)
 
     def events(self, name: str = PERFORMANCE) -> list[PCFMessage]:
         return [parse(got.body, encoding=got.descriptor.encoding, ccsid=got.descriptor.ccsid) for got in self.messages(name)]

@@ -23,7 +23,8 @@ from mqflow.runtime.hooks import Broadcast
 from mqflow.testing.dead_letters import drive, put_dead_letter, run_rules
 from mqflow.testing.faults import CONNECT, Fault, Faults, Moment
 from mqflow.testing.kit import QueueManagerKit
-from mqflow.verbs import Connection, GetOptions, Got, ObjectDescriptor, object_descriptor
+from mqflow.verbs import Connection, ObjectDescriptor, object_descriptor
+from tests.queue_contents import browsed, taken
 
 DLQ = "DEAD.LETTERS"
 QUEUES = (DLQ, "ORDERS.IN", "OTHER", "REALLY.DEAD", "REPLIES")
@@ -52,18 +53,8 @@ def put(mq: QueueManagerKit, body: bytes = b"an order", queue: str = "ORDERS.IN"
     return made.descriptor.message_id
 
 
-def taken(mq: QueueManagerKit, queue: str) -> list[Got]:
-    connection = mq.queue_manager.connect()
-    handle = connection.open(queue, OpenOption.INPUT_SHARED)
-    found: list[Got] = []
-    while got := connection.get(handle, GetOptions(options=GetOption.NO_SYNCPOINT)):
-        found.append(got)
-    connection.disconnect()
-    return found
-
-
 def bodies(mq: QueueManagerKit, queue: str) -> list[bytes]:
-    return [got.body for got in taken(mq, queue)]
+    return [got.body for got in taken(mq.queue_manager, queue)]
 
 
 def attempts(acted: list[DeadLetterActed]) -> list[tuple[str, int, int]]:
@@ -89,18 +80,18 @@ def test_retry_puts_the_message_where_it_was_for_without_the_mqdlh(mq: QueueMana
 
     run_rules(mq, "ACTION(RETRY)", queue=DLQ)
 
-    [got] = taken(mq, "ORDERS.IN")
+    [got] = taken(mq.queue_manager, "ORDERS.IN")
     assert (b"an order", "MQSTR", 1208) == (got.body, got.descriptor.format, got.descriptor.ccsid)
-    assert [] == taken(mq, DLQ)
+    assert [] == taken(mq.queue_manager, DLQ)
 
 
 def test_forward_keeps_the_mqdlh_by_default(mq: QueueManagerKit) -> None:
     put(mq)
-    [before] = looked_at(mq, DLQ)
+    [before] = browsed(mq.queue_manager, DLQ)
 
     run_rules(mq, "ACTION(FWD) FWDQ(REALLY.DEAD)", queue=DLQ)
 
-    [got] = taken(mq, "REALLY.DEAD")
+    [got] = taken(mq.queue_manager, "REALLY.DEAD")
     assert (before.descriptor, before.body) == (got.descriptor, got.body)
 
 
@@ -153,16 +144,16 @@ def test_discard_takes_the_message_off(mq: QueueManagerKit) -> None:
 
     run_rules(mq, "ACTION(DISCARD)", queue=DLQ)
 
-    assert [] == taken(mq, DLQ)
+    assert [] == taken(mq.queue_manager, DLQ)
 
 
 def test_an_ignored_message_is_not_touched(mq: QueueManagerKit) -> None:
     put(mq)
-    before = looked_at(mq, DLQ)
+    before = browsed(mq.queue_manager, DLQ)
 
     run_rules(mq, "ACTION(IGNORE)", queue=DLQ, for_s=10_000)
 
-    assert before == looked_at(mq, DLQ)  # the message's BackoutCount is still 0
+    assert before == browsed(mq.queue_manager, DLQ)  # the message's BackoutCount is still 0
 
 
 def test_everything_the_sender_said_stays_on_the_message(mq: QueueManagerKit) -> None:
@@ -180,7 +171,7 @@ def test_everything_the_sender_said_stays_on_the_message(mq: QueueManagerKit) ->
 
     run_rules(mq, "WAIT(NO)\nACTION(RETRY)", queue=DLQ)
 
-    [got] = taken(mq, "ORDERS.IN")
+    [got] = taken(mq.queue_manager, "ORDERS.IN")
     differs = {
         name: getattr(got.descriptor, name)
         for name in descriptor.__struct_fields__
@@ -255,7 +246,7 @@ def test_attempts_are_a_retry_interval_apart_and_go_on_with_the_next_rule(mq: Qu
     inhibited = int(Reason.PUT_INHIBITED)
     assert [("line 2", 1, inhibited), ("line 2", 2, inhibited), ("line 2", 3, inhibited), ("line 3", 4, 0)] == attempts(acted)
     assert [0, 30, 60, 90] == times
-    assert 1 == len(taken(mq, "REALLY.DEAD"))
+    assert 1 == len(taken(mq.queue_manager, "REALLY.DEAD"))
 
 
 class _Timed(list):  # type: ignore[type-arg]  # a list of events that notes when each came
@@ -277,7 +268,7 @@ def test_a_message_whose_rules_are_used_up_stays_and_is_reported_once(mq: QueueM
         (each.rule, Ignore if isinstance(each.intent, Redirect | Ignore) else None) for each in acted
     ]
     assert [1, 2, 2] == [each.attempt for each in acted]
-    [left] = looked_at(mq, DLQ)
+    [left] = browsed(mq.queue_manager, DLQ)
     assert 2 == left.descriptor.backout_count  # each attempt was backed out once
 
 
@@ -289,7 +280,7 @@ def test_a_target_that_opens_in_the_meantime_gets_the_message_on_the_next_attemp
 
     drive(handler, connection, mq.clock)
 
-    assert 1 == len(taken(mq, "SHUT"))
+    assert 1 == len(taken(mq.queue_manager, "SHUT"))
 
 
 def step(handler: DeadLetterHandler, connection: Connection) -> None:
@@ -326,7 +317,7 @@ def test_a_target_that_is_missing_is_a_failed_attempt(mq: QueueManagerKit) -> No
 
     assert Reason.UNKNOWN_OBJECT_NAME == tried.reason
     assert isinstance(ignored.intent, Ignore)
-    assert 1 == len(taken(mq, DLQ))
+    assert 1 == len(taken(mq.queue_manager, DLQ))
 
 
 @pytest.mark.parametrize("name", [DLQ, "DLQ.ALIAS"])
@@ -336,7 +327,7 @@ def test_a_rule_that_leads_back_to_the_dead_letter_queue_fails(mq: QueueManagerK
     [tried, _] = run_rules(mq, f"ACTION(FWD) FWDQ({name})", queue=DLQ)
 
     assert Reason.INVALID_DESTINATION == tried.reason
-    assert 1 == len(taken(mq, DLQ))
+    assert 1 == len(taken(mq.queue_manager, DLQ))
 
 
 def test_a_refusal_the_mqdlh_speaks_of_already_is_nothing_new(mq: QueueManagerKit) -> None:
@@ -387,7 +378,7 @@ def test_a_rescan_finds_a_message_that_was_put_before_the_cursor(mq: QueueManage
     step(handler, connection)
     put(mq, b"urgent", descriptor=MessageDescriptor(priority=9))
     step(handler, connection)
-    assert [] == looked_at(mq, "ORDERS.IN")
+    assert [] == browsed(mq.queue_manager, "ORDERS.IN")
 
     drive(handler, connection, mq.clock)
 
@@ -420,8 +411,8 @@ def test_a_table_that_ignores_something_looks_at_every_message_first(mq: QueueMa
     put(mq, b"stays", descriptor=MessageDescriptor(put_application_name="keep"))
     run_rules(mq, "WAIT(NO)\nDESTQ(NOBODY) ACTION(IGNORE)\nACTION(RETRY)", queue=DLQ)
 
-    assert [0, 0, 0] == [got.descriptor.backout_count for got in taken(mq, "ORDERS.IN")]
-    assert [] == taken(mq, DLQ)
+    assert [0, 0, 0] == [got.descriptor.backout_count for got in taken(mq.queue_manager, "ORDERS.IN")]
+    assert [] == taken(mq.queue_manager, DLQ)
 
 
 def test_a_message_that_stays_among_others_is_not_attempted_again_before_its_time(mq: QueueManagerKit) -> None:
@@ -431,7 +422,7 @@ def test_a_message_that_stays_among_others_is_not_attempted_again_before_its_tim
     run_rules(mq, "RETRYINT(10) WAIT(15)\nACTION(RETRY) RETRY(5)", queue=DLQ)
 
     failed = [event.attempt for event in mq.told(DeadLetterActed) if event.reason]
-    assert 3 == len(taken(mq, "ORDERS.IN"))
+    assert 3 == len(taken(mq.queue_manager, "ORDERS.IN"))
     assert [1, 2, 3, 4, 5] == failed
     assert 40 <= mq.clock.monotonic()  # ten seconds between two attempts
 
@@ -444,8 +435,8 @@ def test_a_message_without_an_mqdlh_among_others_stays_and_they_are_handled(mq: 
 
     run_rules(mq, "WAIT(NO)\nACTION(RETRY)", queue=DLQ)
 
-    assert 2 == len(taken(mq, "ORDERS.IN"))
-    [left] = taken(mq, DLQ)
+    assert 2 == len(taken(mq.queue_manager, "ORDERS.IN"))
+    [left] = taken(mq.queue_manager, DLQ)
     assert (b"no dead letter", 1) == (left.body, left.descriptor.backout_count)  # it was got once, and put back
 
 
@@ -472,7 +463,7 @@ def test_messages_without_an_mqdlh_stay_and_are_reported_each_time_round(
     warned = [event.text for event in mq.events if isinstance(event, Warned)]
     assert 3 == len(warned)  # now, and after 10 and 20 seconds
     assert all(text.startswith(said) for text in warned)
-    assert [0] * len(bodies) == [got.descriptor.backout_count for got in taken(mq, DLQ)]
+    assert [0] * len(bodies) == [got.descriptor.backout_count for got in taken(mq.queue_manager, DLQ)]
 
 
 @pytest.mark.parametrize("encoding", [Encoding.NORMAL, Encoding.NATIVE])
@@ -482,16 +473,6 @@ def test_the_mqdlh_is_read_in_the_encoding_it_is_in(mq: QueueManagerKit, encodin
     run_rules(mq, "REASON(MQRC_Q_FULL) ACTION(RETRY)", queue=DLQ)
 
     assert [b"an order"] == bodies(mq, "ORDERS.IN")
-
-
-def looked_at(mq: QueueManagerKit, queue: str) -> list[Got]:
-    connection = mq.queue_manager.connect()
-    handle = connection.open(queue, OpenOption.BROWSE)
-    found: list[Got] = []
-    while got := connection.get(handle, GetOptions(options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT)):
-        found.append(got)
-    connection.disconnect()
-    return found
 
 
 # -- several of them
@@ -537,7 +518,7 @@ def test_a_handler_that_waits_holds_no_message(mq: QueueManagerKit) -> None:
     assert look is not None
     handler.act(look, None)
 
-    assert 1 == len(taken(mq, DLQ))
+    assert 1 == len(taken(mq.queue_manager, DLQ))
 
 
 def test_a_history_that_is_full_says_so_once_and_still_comes_to_an_end(mq: QueueManagerKit) -> None:
@@ -565,7 +546,7 @@ def test_a_python_rule_may_look_at_the_whole_body(mq: QueueManagerKit) -> None:
 
     drive(handler, connection, mq.clock)
 
-    assert 1 == len(taken(mq, "ORDERS.IN"))
+    assert 1 == len(taken(mq.queue_manager, "ORDERS.IN"))
 
 
 def test_other_rules_apply_from_the_head_of_the_queue(mq: QueueManagerKit) -> None:

@@ -8,7 +8,7 @@ import pytest
 from mqflow.events import Warned
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import OpenOption, Persistence, PutOption
+from mqflow.mqi.options import Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letters.actions import matchers
 from mqflow.policy.dead_letters.rules import RulesTable, parse
@@ -20,8 +20,8 @@ from mqflow.testing.dead_letters import drive, put_dead_letter
 from mqflow.testing.faults import CONNECT, Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.testing.virtual_clock import SeededRandom
-from mqflow.verbs import GetOptions, Got
 from mqflow.world import World
+from tests.queue_contents import taken
 
 DLQ = "DEAD.LETTERS"
 ORDER = MessageDescriptor(format="MQSTR", ccsid=1208, persistence=Persistence.PERSISTENT)
@@ -65,18 +65,8 @@ def run(kit: QueueManagerKit, text: str, control: str = "WAIT(NO)") -> None:
     drive(handler, connection, kit.clock)
 
 
-def taken(kit: QueueManagerKit, queue: str) -> list[Got]:
-    connection = kit.queue_manager.connect()
-    handle = connection.open(queue, OpenOption.INPUT_SHARED)
-    found: list[Got] = []
-    while got := connection.get(handle, GetOptions()):
-        found.append(got)
-    connection.disconnect()
-    return found
-
-
 def recorded(kit: QueueManagerKit) -> list[DispositionRecord]:
-    found = [from_bytes(got.body) for got in taken(kit, DISPOSITION_QUEUE)]
+    found = [from_bytes(got.body) for got in taken(kit.queue_manager, DISPOSITION_QUEUE)]
     return [each for each in found if each is not None]
 
 
@@ -110,7 +100,7 @@ def test_a_message_is_recorded_as_it_is_where_it_was_put(mq: QueueManagerKit) ->
 
     run(mq, "ACTION(RETRY)")
 
-    [record], [got] = recorded(mq), taken(mq, "ORDERS.IN")
+    [record], [got] = recorded(mq), taken(mq.queue_manager, "ORDERS.IN")
     assert (got.descriptor.message_id, "MQSTR", 8) == (record.msg_id, record.format, record.msg_len)
 
 
@@ -142,7 +132,7 @@ def test_a_queue_that_refuses_records_delays_no_message_and_is_reported_once(mq:
 
     run(mq, "ACTION(RETRY)")
 
-    assert (2, 1) == (len(taken(mq, "ORDERS.IN")), len(taken(mq, DLQ)))
+    assert (2, 1) == (len(taken(mq.queue_manager, "ORDERS.IN")), len(taken(mq.queue_manager, DLQ)))
     assert 1 == sum("decisions are not recorded" in event.text for event in mq.events if isinstance(event, Warned))
 
 
@@ -162,7 +152,7 @@ def test_a_record_is_there_if_and_only_if_its_action_is_wherever_the_connection_
             run(kit, rules)
 
             told = recorded(kit)
-            back = [got.descriptor.message_id for got in taken(kit, "ORDERS.IN")]
-            assert (2, 0) == (len(back), len(taken(kit, DLQ)))
+            back = [got.descriptor.message_id for got in taken(kit.queue_manager, "ORDERS.IN")]
+            assert (2, 0) == (len(back), len(taken(kit.queue_manager, DLQ)))
             assert sorted(back) == sorted(each.msg_id or b"" for each in told if each.outcome is REDRIVEN), (call, moment)
             assert 1 == sum(each.outcome is DISCARDED for each in told), (call, moment)

@@ -20,6 +20,7 @@ from mqflow.testing.kit import QueueManagerKit
 from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.verbs import Connection, GetOptions, Got
 from mqflow.world import World
+from tests.queue_contents import taken
 
 DLQ = "DEAD.LETTERS"
 WHOLE = MessageDescriptor(
@@ -56,17 +57,8 @@ def redriver(kit: QueueManagerKit, connection: Connection, to: Target | None = N
 
 
 def recorded(kit: QueueManagerKit) -> list[DispositionRecord]:
-    found = [from_bytes(got.body) for got in taken(kit, DISPOSITION_QUEUE)]
+    found = [from_bytes(got.body) for got in taken(kit.queue_manager, DISPOSITION_QUEUE)]
     return [each for each in found if each is not None]
-
-
-def taken(kit: QueueManagerKit, queue: str) -> list[Got]:
-    connection = kit.queue_manager.connect()
-    handle = connection.open(queue, OpenOption.INPUT_SHARED)
-    found = []
-    while got := connection.get(handle, GetOptions()):
-        found.append(got)
-    return found
 
 
 def test_identifiers_context_priority_and_remaining_expiry_stay() -> None:
@@ -75,7 +67,7 @@ def test_identifiers_context_priority_and_remaining_expiry_stay() -> None:
 
     redrive(kit, kit.queue_manager.connect())
 
-    [got] = taken(kit, "ORDERS.IN")
+    [got] = taken(kit.queue_manager, "ORDERS.IN")
     differs = {
         name: getattr(got.descriptor, name)
         for name in WHOLE.__struct_fields__
@@ -95,7 +87,7 @@ def test_the_properties_of_a_message_stay_although_its_queue_hides_them() -> Non
 
     redrive(kit, connection, Target("ORDERS.IN"))
 
-    [got] = taken(kit, "ORDERS.IN")
+    [got] = taken(kit.queue_manager, "ORDERS.IN")
     assert (Format.RF_HEADER_2, data) == (got.descriptor.format, got.body)
 
 
@@ -108,7 +100,7 @@ def test_a_target_that_refuses_is_tried_once_and_the_others_go_on() -> None:
     assert [Reason.PUT_INHIBITED, 0, 0] == [each.reason for each in done]
     assert [True, False, True] == [bool(each.why_not) for each in done]
     assert 1 == sum((call.verb, call.object_name) == ("MQPUT", "SHUT") for call in kit.faults.calls)
-    assert 2 == len(taken(kit, DLQ))
+    assert 2 == len(taken(kit.queue_manager, DLQ))
     status = kit.queue_manager.administration.queue_status
     assert [0, 0] == [status(queue).open_output_count for queue in ("ORDERS.IN", "SHUT")]
 
@@ -124,7 +116,7 @@ def test_a_target_that_is_altered_or_made_again_meanwhile_goes_on_taking_message
     done += run
 
     assert ["", "", ""] == [each.why_not for each in done]
-    assert [b"0", b"1", b"2"] == [got.body for got in taken(kit, "ORDERS.IN")]
+    assert [b"0", b"1", b"2"] == [got.body for got in taken(kit.queue_manager, "ORDERS.IN")]
 
 
 @pytest.mark.parametrize("name", [DLQ, "ALIAS"])
@@ -135,7 +127,7 @@ def test_a_message_is_not_put_back_on_the_queue_it_is_on(name: str) -> None:
     [done] = redrive(kit, kit.queue_manager.connect(), Target(name))
 
     assert done.why_not
-    assert 1 == len(taken(kit, DLQ))
+    assert 1 == len(taken(kit.queue_manager, DLQ))
 
 
 def test_a_connection_that_breaks_at_any_call_loses_nothing_and_doubles_nothing() -> None:
@@ -154,11 +146,11 @@ def test_a_connection_that_breaks_at_any_call_loses_nothing_and_doubles_nothing(
                 redrive(broken, broken.faults.wrap(broken.queue_manager).connect())
             redrive(broken, broken.queue_manager.connect())
 
-            back = taken(broken, "ORDERS.IN")
+            back = taken(broken.queue_manager, "ORDERS.IN")
             assert [b"0", b"2"] == [got.body for got in back], f"broken {moment.value} at {call}"
             told = [each.msg_id for each in recorded(broken)]
             assert [got.descriptor.message_id for got in back] == told, f"broken {moment.value} at {call}"
-            assert [b"1"] == [got.body[172:] for got in taken(broken, DLQ)]
+            assert [b"1"] == [got.body[172:] for got in taken(broken.queue_manager, DLQ)]
 
 
 def test_a_message_that_is_put_back_has_a_record_under_the_name_of_the_redrive() -> None:
@@ -179,7 +171,7 @@ def test_a_queue_that_refuses_records_delays_no_message_and_is_reported_once() -
     done = redrive(kit, kit.queue_manager.connect())
 
     assert ["", ""] == [each.why_not for each in done]
-    assert (2, []) == (len(taken(kit, "ORDERS.IN")), recorded(kit))
+    assert (2, []) == (len(taken(kit.queue_manager, "ORDERS.IN")), recorded(kit))
     [warned] = kit.told(Warned)
     assert "MQRC_PUT_INHIBITED (2051)" in warned.text
 
@@ -231,7 +223,7 @@ def test_a_refusal_that_concerns_one_message_stops_no_other(fault: Fault, reason
 
     assert (reasons, backouts) == ([each.reason for each in done], sum(call.verb == "MQBACK" for call in kit.faults.calls))
     assert [True, False] == [bool(each.why_not) for each in done]
-    assert (1, 1) == (len(taken(kit, DLQ)), len(taken(kit, "ORDERS.IN")))
+    assert (1, 1) == (len(taken(kit.queue_manager, DLQ)), len(taken(kit.queue_manager, "ORDERS.IN")))
 
 
 def test_a_commit_in_doubt_ends_the_redrive_with_no_open_unit_of_work() -> None:
@@ -244,8 +236,8 @@ def test_a_commit_in_doubt_ends_the_redrive_with_no_open_unit_of_work() -> None:
         redrive(kit, connection)
     connection.disconnect()  # commits an open unit of work
 
-    assert [b"0", b"1"] == [got.body[172:] for got in taken(kit, DLQ)]
-    assert [] == taken(kit, "ORDERS.IN")
+    assert [b"0", b"1"] == [got.body[172:] for got in taken(kit.queue_manager, DLQ)]
+    assert [] == taken(kit.queue_manager, "ORDERS.IN")
 
 
 def test_a_commit_in_doubt_is_reported_although_the_backout_after_it_fails() -> None:
@@ -284,7 +276,7 @@ def test_a_dry_run_says_of_a_second_copy_of_a_message_what_the_run_does(*, dry_r
     first, second = made.run()
 
     assert ("", True) == (first.why_not, "a move of the same MsgId and CorrelId" in second.why_not)
-    left = (len(taken(kit, DLQ)), len(taken(kit, "ORDERS.IN")))
+    left = (len(taken(kit.queue_manager, DLQ)), len(taken(kit.queue_manager, "ORDERS.IN")))
     assert ((2, 0) if dry_run else (1, 1)) == left
 
 
