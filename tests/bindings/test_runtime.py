@@ -21,16 +21,17 @@ from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import MemoryStore
 from mqflow.events import Event, ListenerStarted, Reconnected, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.moved_message import why
 from mqflow.runtime.connection import threaded_session
 from mqflow.standin import install
-from mqflow.verbs import GetOptions, Got, QueueManager
+from mqflow.verbs import QueueManager
 from tests.client_packages import PACKAGES, import_here
+from tests.queue_contents import browsed, put
 
 FLIGHTS = Path(flights.__file__).parent
 MANY = 250
+DURABLE = MessageDescriptor(persistence=1)
 URL = "{package}://mq.example:1414/QM1?channel=APP.SVRCONN"
 pytestmark = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 
@@ -61,24 +62,6 @@ def define(queue_manager: EmbeddedQueueManager, *commands: str) -> None:
     assert not [each.text for each in results.responses if each.verdict is not mqsc.Verdict.DONE]
 
 
-def put(queue_manager: EmbeddedQueueManager, queue: str, *bodies: bytes) -> None:
-    connection = queue_manager.connect()
-    handle = connection.open(queue, OpenOption.OUTPUT)
-    for body in bodies:
-        connection.put(handle, MessageDescriptor(persistence=1), body, PutOption.NO_SYNCPOINT)
-    connection.disconnect()
-
-
-def there(queue_manager: EmbeddedQueueManager, queue: str) -> list[Got]:
-    """Return the bodies of the available messages of the queue."""
-    connection = queue_manager.connect()
-    handle = connection.open(queue, OpenOption.BROWSE)
-    look = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.PROPERTIES_FORCE_MQRFH2)
-    found = list(iter(lambda: connection.get(handle, look), None))
-    connection.disconnect()
-    return found
-
-
 class Waiting:
     """A hook that lets a test go on once something is so."""
 
@@ -107,7 +90,7 @@ def results(behind: EmbeddedQueueManager, reached: QueueManager, backend: str) -
     """Book a few flights, and return what became of them: by queue, and by why they are there."""
     define(behind, (FLIGHTS / "queues.mqsc").read_text())
     with gzip.open(FLIGHTS / "flights-2013-01.jsonl.gz") as lines:
-        put(behind, "FLIGHTS.IN", *(line.rstrip() for line in islice(lines, 400, 400 + MANY)))
+        put(behind, "FLIGHTS.IN", *(line.rstrip() for line in islice(lines, 400, 400 + MANY)), descriptor=DURABLE)
     empty = Waiting(lambda: depth(behind, "FLIGHTS.IN") == 0)
 
     async def book() -> None:
@@ -119,8 +102,8 @@ def results(behind: EmbeddedQueueManager, reached: QueueManager, backend: str) -
         anyio.run(book, backend=backend)
     finally:
         flights.app.hooks.remove(empty)
-    counted = Counter(("FLIGHTS.BOOKED", "") for _ in there(behind, "FLIGHTS.BOOKED"))
-    for dead in there(behind, "FLIGHTS.BOQ"):
+    counted = Counter(("FLIGHTS.BOOKED", "") for _ in browsed(behind, "FLIGHTS.BOOKED"))
+    for dead in browsed(behind, "FLIGHTS.BOQ"):
         told = why(dead.descriptor, dead.body)
         counted["FLIGHTS.BOQ", f"{told.outcome}: {told.error}" if told else "unknown"] += 1
     return counted
@@ -144,8 +127,8 @@ def test_a_handler_that_is_cut_off_is_backed_out_and_never_committed_by_the_disc
     queue_manager: EmbeddedQueueManager, url: str, backend: str
 ) -> None:
     define(queue_manager, "DEFINE QLOCAL(IN)", "DEFINE QLOCAL(OUT)")
-    put(queue_manager, "IN", b"1")
-    put(queue_manager, "IN", b"2")
+    put(queue_manager, "IN", b"1", descriptor=DURABLE)
+    put(queue_manager, "IN", b"2", descriptor=DURABLE)
     app = App(url, name="cut-off")
     started = Waiting(lambda: depth(queue_manager, "OUT") == 1)
     app.hooks.append(started)
@@ -163,8 +146,8 @@ def test_a_handler_that_is_cut_off_is_backed_out_and_never_committed_by_the_disc
 
     anyio.run(main, backend=backend)
 
-    assert [] == there(queue_manager, "OUT")
-    assert [1, 1] == [got.descriptor.backout_count for got in there(queue_manager, "IN")]
+    assert [] == browsed(queue_manager, "OUT")
+    assert [1, 1] == [got.descriptor.backout_count for got in browsed(queue_manager, "IN")]
 
 
 def test_a_listener_that_waits_for_a_message_stops_at_once(queue_manager: EmbeddedQueueManager, url: str, backend: str) -> None:
@@ -202,11 +185,11 @@ def test_an_application_goes_on_after_its_connections_broke(
 
     async def main() -> None:
         async with app.running(open_queue_manager(url)):
-            put(queue_manager, "IN", b"before")
+            put(queue_manager, "IN", b"before", descriptor=DURABLE)
             await handled.wait()
             for connection in list(queue_manager._state.connections):
                 connection.end(Reason.CONNECTION_BROKEN)
-            put(queue_manager, "IN", b"after")
+            put(queue_manager, "IN", b"after", descriptor=DURABLE)
             await again.wait()
 
     anyio.run(main, backend=backend)
