@@ -6,8 +6,9 @@ one lane, and no table.
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from mqflow.journal.arrow import compute as pc
 from mqflow.journal.journal import Lane
 from mqflow.journal.segment_chain import Rewrite, Tip
 from mqflow.journal.segment_data import encode_table
@@ -34,9 +35,6 @@ def erase_rows(lane: Lane, erased: "Callable[[pa.Table], pa.Array]") -> Iterator
 
     `erased` gets the rows of a segment, and returns a truth value for each row. Raises the errors of `read_table`.
     """
-    from pyarrow import compute  # noqa: PLC0415 - loaded by writers only
-
-    pc: Any = compute  # Any: pyarrow makes its functions when it is imported
     before = lane.trimmed_tip
     for segment in lane.all_segments():
         rows = read_table(segment, lane.kind)

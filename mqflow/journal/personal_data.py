@@ -7,14 +7,13 @@ tables, and no file.
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
+from mqflow.journal.arrow import compute as pc
+from mqflow.journal.arrow import pa
 from mqflow.journal.errors import JournalError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ("Key", "Message", "key_of", "matches", "messages_of", "within")
 
@@ -65,10 +64,7 @@ def key_of(text: str) -> Key:
 
 def matches(rows: "pa.Table", keys: Sequence[Key]) -> "pa.Array":
     """Return for each row whether one of the keys is true. A key about a column that the rows lack is never true."""
-    from pyarrow import compute  # noqa: PLC0415 - loaded by writers only
-
-    pc: Any = compute  # Any: pyarrow makes its functions when it is imported
-    found = _none(rows)
+    found: Any = pa.chunked_array([pa.repeat(pa.scalar(False), rows.num_rows)])
     for key in keys:
         for name in _DATA if key.column == _BODY else (key.column,):
             if name in rows.column_names:
@@ -78,8 +74,6 @@ def matches(rows: "pa.Table", keys: Sequence[Key]) -> "pa.Array":
 
 def within(rows: "pa.Table", messages: AbstractSet[Message]) -> "pa.Array":
     """Return for each row whether it is about one of these messages."""
-    import pyarrow as pa  # noqa: PLC0415 - loaded by writers only
-
     return pa.chunked_array([pa.array([each in messages for each in _messages(rows)], pa.bool_())])
 
 
@@ -89,9 +83,6 @@ def messages_of(rows: "pa.Table") -> set[Message]:
 
 
 def _is(column: "pa.ChunkedArray", key: Key) -> "pa.ChunkedArray":
-    from pyarrow import compute  # noqa: PLC0415 - loaded by writers only
-
-    pc: Any = compute  # Any: pyarrow makes its functions when it is imported
     if key.column == _BODY:
         assert isinstance(key.value, str)  # noqa: S101 - as `key_of` makes it
         return pc.match_substring(column, key.value)
@@ -100,13 +91,5 @@ def _is(column: "pa.ChunkedArray", key: Key) -> "pa.ChunkedArray":
     return pc.equal(column, key.value)
 
 
-def _none(rows: "pa.Table") -> Any:  # a pyarrow array, which pyarrow's functions return untyped
-    import pyarrow as pa  # noqa: PLC0415 - loaded by writers only
-
-    return pa.chunked_array([pa.repeat(pa.scalar(False), rows.num_rows)])
-
-
 def _messages(rows: "pa.Table") -> Iterable[tuple[bytes | None, int | None]]:
-    import pyarrow as pa  # noqa: PLC0415 - loaded by writers only
-
     return zip(rows["msg_id"].to_pylist(), rows["put_ts"].cast(pa.int64()).to_pylist(), strict=True)

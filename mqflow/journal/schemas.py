@@ -7,12 +7,11 @@ only; `arrow_schema` makes Arrow's types on request. A change of columns needs a
 import re
 from enum import StrEnum
 from functools import cache
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct, convert
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+from mqflow.journal.arrow import pa
 
 __all__ = ("SCHEMA_VERSION", "Column", "Kind", "arrow_schema", "columns_of", "ddl")
 
@@ -122,8 +121,6 @@ def ddl(kind: Kind) -> str:
 @cache
 def arrow_schema(kind: Kind) -> "pa.Schema":
     """Return the Arrow schema of a kind's segments, without metadata."""
-    import pyarrow as pa  # noqa: PLC0415 - only landing and reading need it, and it takes 80 ms to load
-
     types: dict[str, pa.DataType] = {
         "int": pa.int32(),
         "long": pa.int64(),

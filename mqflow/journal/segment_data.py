@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -18,11 +18,9 @@ try:
 except ImportError:  # installed with mqflow[journal] on Linux with x86-64 only
     from zlib import crc32
 
+from mqflow.journal.arrow import pa, pq
 from mqflow.journal.errors import SchemaError, TornSegmentError
 from mqflow.journal.schemas import SCHEMA_VERSION, Kind, arrow_schema
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ("Contents", "Encoded", "Link", "checksum", "decode_batches", "decode_table", "encode", "encode_table", "inspect")
 
@@ -79,8 +77,6 @@ def checksum(data: bytes) -> int:
 
 def encode(kind: Kind, columns: Mapping[str, Sequence[Any]], link: Link) -> Encoded:
     """Return the segment with these columns, at this place."""
-    import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
-
     schema = arrow_schema(kind)
     table = pa.table({field.name: pa.array(columns[field.name], field.type) for field in schema}, schema=schema)
     return encode_table(kind, table, link)
@@ -88,9 +84,6 @@ def encode(kind: Kind, columns: Mapping[str, Sequence[Any]], link: Link) -> Enco
 
 def encode_table(kind: Kind, table: "pa.Table", link: Link) -> Encoded:
     """Return the segment with these rows, at this place; the table has the columns of the kind."""
-    import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
-    import pyarrow.parquet as pq  # noqa: PLC0415 - as in `arrow_schema`
-
     schema = arrow_schema(kind)
     sink = pa.BufferOutputStream()
     # Any: pyarrow annotates a truth value, and also takes the names of columns.
@@ -117,14 +110,9 @@ def decode_batches(
     A column that an older schema version does not have is null. Raises `TornSegmentError` if the bytes cannot be read, or
     belong to another lane or number than `place`. Raises `SchemaError` for a newer schema version, or other columns.
     """
-    import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
-
-    schema = arrow_schema(kind)
-    wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+    wanted = _wanted(kind, columns)
     try:
-        file = _opened(data)
-        _check_schema(where, file.schema, kind)
-        _check_place(where, file.link, place)
+        file = _opened(data, kind, where, place)
         there = [name for name in wanted.names if name in file.schema.names]
         for batch in file.batches(there):
             yield pa.RecordBatch.from_arrays(
@@ -139,21 +127,14 @@ def decode_table(
     data: bytes, kind: Kind, columns: Sequence[str] | None = None, *, where: str, place: tuple[str, int] | None = None
 ) -> "pa.Table":
     """Return the whole segment as one table. Raises the errors of `decode_batches`."""
-    import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
-
-    schema = arrow_schema(kind)
-    wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
-    return pa.Table.from_batches(list(decode_batches(data, kind, columns, where=where, place=place)), schema=wanted)
+    batches = decode_batches(data, kind, columns, where=where, place=place)
+    return pa.Table.from_batches(list(batches), schema=_wanted(kind, columns))
 
 
 def inspect(data: bytes, kind: Kind, *, where: str, place: tuple[str, int] | None = None) -> Contents:
     """Return the facts that the bytes state about themselves. Raises the errors of `decode_batches`."""
-    import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
-
     try:
-        file = _opened(data)
-        _check_schema(where, file.schema, kind)
-        _check_place(where, file.link, place)
+        file = _opened(data, kind, where, place)
         if file.link is not None:
             return Contents(rows=file.rows(), lane=file.link.lane, number=file.link.number, link=file.link)
         first = next(file.batches(["lane", "segment"]), None)  # an older mqflow states the place in each row only
@@ -165,11 +146,13 @@ def inspect(data: bytes, kind: Kind, *, where: str, place: tuple[str, int] | Non
         raise TornSegmentError(where, _one_line(error)) from error
 
 
+def _wanted(kind: Kind, columns: Sequence[str] | None) -> "pa.Schema":
+    schema = arrow_schema(kind)
+    return schema if columns is None else pa.schema([schema.field(name) for name in columns])
+
+
 class _Parquet:
     def __init__(self, data: bytes) -> None:
-        import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
-        import pyarrow.parquet as pq  # noqa: PLC0415 - as in `arrow_schema`
-
         self._file = pq.ParquetFile(pa.BufferReader(data))
         said = self._file.metadata.metadata or {}
         self.schema: pa.Schema = self._file.schema_arrow.with_metadata(said)
@@ -188,8 +171,6 @@ class _ArrowFile:
     link: Link | None = None
 
     def __init__(self, data: bytes) -> None:
-        import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
-
         self._data = data
         self.schema: pa.Schema = pa.ipc.open_file(pa.BufferReader(data)).schema
 
@@ -197,16 +178,19 @@ class _ArrowFile:
         return sum(batch.num_rows for batch in self.batches(self.schema.names[:1]))
 
     def batches(self, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
-        import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
-
         options = pa.ipc.IpcReadOptions(included_fields=sorted(self.schema.get_field_index(name) for name in names))
         reader = pa.ipc.open_file(pa.BufferReader(self._data), options=options)
         for number in range(reader.num_record_batches):
             yield reader.get_batch(number)
 
 
-def _opened(data: bytes) -> _Parquet | _ArrowFile:
-    return _Parquet(data) if data[:4] == _PARQUET else _ArrowFile(data)
+def _opened(data: bytes, kind: Kind, where: str, place: tuple[str, int] | None) -> _Parquet | _ArrowFile:
+    file = _Parquet(data) if data[:4] == _PARQUET else _ArrowFile(data)
+    _check_schema(where, file.schema, kind)
+    link = file.link
+    if link is not None and place is not None and (link.lane, link.number) != place:
+        raise TornSegmentError(where, f"it holds segment {link.number} of lane {link.lane}, not {place[1]} of {place[0]}")
+    return file
 
 
 def _check_schema(where: str, found: "pa.Schema", kind: Kind) -> None:
@@ -227,11 +211,6 @@ def _check_schema(where: str, found: "pa.Schema", kind: Kind) -> None:
         odd += [f"no {name}" for name in known.names if name not in found.names]
     if odd:
         raise SchemaError(where, f"its columns differ from those of {kind.value}: {', '.join(odd)}")
-
-
-def _check_place(where: str, link: Link | None, place: tuple[str, int] | None) -> None:
-    if link is not None and place is not None and (link.lane, link.number) != place:
-        raise TornSegmentError(where, f"it holds segment {link.number} of lane {link.lane}, not {place[1]} of {place[0]}")
 
 
 @cache

@@ -19,6 +19,7 @@ from mqflow.pipeline.dead_letters.rules_columns import compile_rules
 from mqflow.pipeline.delta.log import has_log
 from mqflow.pipeline.report.data import gather
 from mqflow.pipeline.report.page import write_report
+from mqflow.pipeline.session import use_in_this_thread
 from mqflow.pipeline.tables import bronze as landed_tables
 from mqflow.pipeline.tables import medallion
 from mqflow.pipeline.tables.delta_table import read_delta
@@ -55,6 +56,7 @@ def bronze(
 
     Returns the result for each kind. `tell` receives the number of rows of a kind so far. Raises the errors of `bronze.bronze`.
     """
+    use_in_this_thread(spark)
     return tuple(
         landed_tables.bronze(
             spark,
@@ -161,6 +163,7 @@ def bronze_table(spark: "SparkSession", tables: str | Path, kind: Kind) -> "Data
 
     Raises the errors of `read_delta`, and `PipelineError` for a table that an older mqflow wrote as Parquet.
     """
+    use_in_this_thread(spark)
     folder = landed_tables.table_folder(tables, kind)
     landed_tables.check_format(folder)
     if not has_log(folder):

@@ -3,14 +3,12 @@
 The option protects data that some readers of the tables must not see. This file is pure, except for Arrow, and knows no source.
 """
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
 from mqflow.pipeline.errors import OptionError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from mqflow.pipeline.extras import pa, pc
 
 __all__ = ("FULL", "Payload", "limited", "payload_of")
 
@@ -57,8 +55,6 @@ def limited(batch: "pa.RecordBatch", payload: Payload) -> "pa.RecordBatch":
 
 
 def _cut(batch: "pa.RecordBatch", name: str, payload: Payload) -> "pa.RecordBatch":
-    import pyarrow.compute as pc  # noqa: PLC0415 - loaded by readers only
-
     kept = payload.head_bytes if payload.kind == "head" else 0
     whole = batch.column(name)
     if name == "body" and "body_truncated" in batch.schema.names:
@@ -74,8 +70,6 @@ def _cut(batch: "pa.RecordBatch", name: str, payload: Payload) -> "pa.RecordBatc
 
 
 def _without(batch: "pa.RecordBatch", name: str) -> "pa.RecordBatch":
-    import pyarrow as pa  # noqa: PLC0415 - as above
-
     at = batch.schema.get_field_index(name)
     field = batch.schema.field(at)
     return batch.set_column(at, field, pa.nulls(batch.num_rows, field.type))

@@ -19,7 +19,7 @@ from mqflow.pipeline.errors import JavaError, SparkMissingError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ("SOURCES", "check_java", "end_quietly", "end_session", "register", "spark_session")
+__all__ = ("SOURCES", "check_java", "end_quietly", "end_session", "register", "spark_session", "use_in_this_thread")
 
 SOURCES: Final = {
     "mqflow_journal": ("mqflow.pipeline.sources.journal", "JournalSource"),
@@ -100,6 +100,13 @@ def spark_session(
         session = builder.getOrCreate()
     register(session)
     return session
+
+
+def use_in_this_thread(spark: "SparkSession") -> None:
+    """Make the session the one of the calling thread. Spark looks for the formats `SOURCES` only in that session."""
+    jvm: Any = getattr(spark, "_jvm", None)  # as above
+    if jvm is not None:
+        jvm.SparkSession.setActiveSession(spark._jsparkSession)  # noqa: SLF001 - PySpark offers no other way
 
 
 def end_quietly(session: "SparkSession") -> None:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from mqflow.journal.schemas import Kind, columns_of
 from mqflow.pipeline.errors import ConditionError, PipelineError
+from mqflow.pipeline.extras import f
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -51,8 +52,6 @@ def planned(rows: "DataFrame", kind: Kind, to: str = "") -> tuple[Planned, ...]:
 
     Raises `PipelineError` for a kind without moved messages.
     """
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     queue, manager = _origin(kind)
     if to:
         queue, manager = f.lit(to), f.lit("")
@@ -72,8 +71,6 @@ def planned(rows: "DataFrame", kind: Kind, to: str = "") -> tuple[Planned, ...]:
 
 
 def _origin(kind: Kind) -> "tuple[Column, Column]":
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     match kind:
         case Kind.DEAD_LETTER:
             return f.col("dlh_dest_q"), f.col("dlh_dest_qm")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from mqflow.pipeline.extras import f
 from mqflow.policy.dead_letters.rules import (
     DESTINATION_QUEUE,
     DESTINATION_QUEUE_MANAGER,
@@ -68,14 +69,11 @@ class CompiledRules(Struct, frozen=True):
 
     def matches(self, number: int) -> "Column":
         """Return whether the message matches this rule, regardless of earlier rules; never null."""
-        from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
-
         conditions = [_condition(condition) for condition in self.rules[number - 1].conditions]
         return f.coalesce(reduce(and_, (f.col("has_dlh"), *conditions)), f.lit(False))
 
     def first_match(self) -> "Column":
         """Return the number of the first rule that matches; null if no rule does."""
-        from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
         def lowest(mask: "Column") -> "Column":
             # Counts the lowest bit and all bits below it; 64 if no bit is set. With `nullif` Spark computes this once.
@@ -90,8 +88,6 @@ class CompiledRules(Struct, frozen=True):
         allows. So Spark tests a condition of many rules once, and its generated code grows with the conditions, not with the
         rules. `numbers_of` reads the bits.
         """
-        from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
         made = []
         for start in range(0, len(self.rules), MASK_RULES):
             rules = self.rules[start : start + MASK_RULES]
@@ -114,16 +110,12 @@ class CompiledRules(Struct, frozen=True):
 
     def target(self, number: "Column") -> "Column":
         """Return the target queue of the rule with this number; null if the rule puts no message."""
-        from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
         chosen = f.lit(None).cast("string")
         for at, rule in reversed(list(enumerate(self.rules, start=1))):
             chosen = f.when(number == at, _target(rule)).otherwise(chosen)
         return chosen
 
     def _of_rule(self, number: "Column", read: Callable[[Rule], str], other: str) -> "Column":
-        from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
         chosen = f.lit(other)
         for at, rule in reversed(list(enumerate(self.rules, start=1))):
             chosen = f.when(number == at, f.lit(read(rule))).otherwise(chosen)
@@ -161,8 +153,6 @@ def _votes(field: Field, rules: Sequence[Rule]) -> "Iterator[Column]":
 
 def _matching_bits(field: Field, wanted: Mapping[int | str, int]) -> "Column":
     """Return the bits of the values and patterns that the field matches."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     column = f.col(COLUMNS[field])
     plain = {value: bits for value, bits in wanted.items() if isinstance(value, int) or _WILD.search(value) is None}
     let = [
@@ -177,8 +167,6 @@ def _matching_bits(field: Field, wanted: Mapping[int | str, int]) -> "Column":
 
 def _looked_up(column: "Column", plain: Mapping[int | str, int]) -> "Column":
     """Return the bits of the value that the column has; null if `plain` does not have this value."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     is_text = any(isinstance(value, str) for value in plain)
     key = f.rtrim(column) if is_text else column
     if len(plain) > _COMPARED_MAX:  # otherwise the code that Spark generates becomes too long to compile
@@ -193,14 +181,10 @@ def _looked_up(column: "Column", plain: Mapping[int | str, int]) -> "Column":
 
 
 def _bits(bits: int) -> "Column":
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     return f.lit(bits).cast("long")
 
 
 def _condition(condition: Condition) -> "Column":
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     column = f.col(COLUMNS[condition.field])
     if isinstance(condition.value, int):
         return column == condition.value
@@ -209,8 +193,6 @@ def _condition(condition: Condition) -> "Column":
 
 def _like(column: "Column", pattern: str) -> "Column":
     """Return whether the field matches the pattern, in the cheapest form with the same result."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     pattern = pattern.rstrip(" ")
     if not pattern.strip("*") and pattern:
         return column.isNotNull()
@@ -237,8 +219,6 @@ def _like(column: "Column", pattern: str) -> "Column":
 
 def _in_place(value: "Column", start: str, *, more: bool) -> "Column":
     """Compare each part between question marks at its position: a regular expression costs several times more."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     length = f.char_length(value)
     first, *others = re.finditer(r"[^?]+", start) if start.strip("?") else (None,)
     long_enough = length >= len(start) if more else length == len(start)
@@ -274,8 +254,6 @@ def _described(rule: Rule) -> str:
 
 
 def _target(rule: Rule) -> "Column":
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     match rule.action:
         case Action.RETRY:
             queue, manager = f.col("dlh_dest_q"), f.col("dlh_dest_qm")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from mqflow.pipeline.dead_letters.rules_columns import CompiledRules, numbers_of
+from mqflow.pipeline.extras import f
 from mqflow.pipeline.schemas import DAY_US
 from mqflow.policy.dead_letters.rules import Action, Rule
 
@@ -139,8 +140,6 @@ def unmatched(
 
     With the result of `triage` as `known`, the function reads only the days that can contain the sample.
     """
-    from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
-
     if known is not None and not known.unmatched:
         return ()
     early = letters if known is None else _of_days(letters, known.unmatched_by_day, most)
@@ -158,8 +157,6 @@ def differences(
     effect has no difference. The comparison covers the first action. With `retries` it also covers all actions that follow
     a failed action, up to the first rule that cannot fail (DISCARD, IGNORE).
     """
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     actions = _all_actions if retries else _first_action
     both = letters.where("has_dlh").select(
         "msg_id",
@@ -189,8 +186,6 @@ def differences(
 
 
 def _groups(letters: "DataFrame", compiled: CompiledRules) -> list[_Group]:
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     masks = [mask.alias(f"mask_{at}") for at, mask in enumerate(compiled.masks())]
     names = [f"mask_{at}" for at in range(len(masks))]
     # Letter by letter, not by groups of equal letters: a rule can test a field that differs in every letter.
@@ -217,8 +212,6 @@ def _groups(letters: "DataFrame", compiled: CompiledRules) -> list[_Group]:
 
 def _of_days(letters: "DataFrame", days: Sequence[tuple[date | None, int]], most: int) -> "DataFrame":
     """Return all letters of the days with the first `most` unmatched letters. A scan then skips the files of other days."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     found = 0
     for day, messages in days:
         found += messages
@@ -249,16 +242,12 @@ def _use(number: int, rule: Rule, groups: Sequence[_Group]) -> RuleUse:
 
 def _first_action(compiled: CompiledRules) -> "Column":
     """Return the first action on a message in words, equal for rules with the same effect."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     number = compiled.first_match()
     return f.concat_ws(" ", compiled.described(number), compiled.target(number))
 
 
 def _all_actions(compiled: CompiledRules) -> "Column":
     """Return in words all actions tried in turn; after the last rule the message stays, as with IGNORE."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     tried: list[Column] = []
     ended = f.lit(False)
     for number, rule in enumerate(compiled.rules, start=1):

@@ -5,7 +5,7 @@ and the batch is not added twice. This file knows delta-rs and folders, but no S
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -14,11 +14,8 @@ from mqflow.pipeline.delta.columns import arrow_schema_of
 from mqflow.pipeline.delta.files import WrittenFile, disk_full_error
 from mqflow.pipeline.delta.log import delta_table, has_log, sync_version
 from mqflow.pipeline.errors import SinkError
+from mqflow.pipeline.extras import deltalake
 from mqflow.world import SYSTEM_CLOCK
-
-if TYPE_CHECKING:
-    from deltalake import CommitProperties, DeltaTable, Schema
-    from deltalake.transaction import AddAction
 
 __all__ = ("Added", "Commit", "add_files")
 
@@ -59,8 +56,6 @@ def add_files(asked: Commit, files: Sequence[WrittenFile], *, query: str = "") -
     other transactions, if the table has other columns, or if files are missing. `query` is the identifier of a streaming query.
     If its checkpoint is lost, the query gets another identifier, and its batches begin at 0 again.
     """
-    from deltalake.exceptions import CommitFailedError, DeltaError  # noqa: PLC0415 - optional
-
     folder = folder_at(asked.uri)
     _check_files(folder, asked, files)
     for attempt in range(_ATTEMPTS):
@@ -71,11 +66,11 @@ def add_files(asked: Commit, files: Sequence[WrittenFile], *, query: str = "") -
             before = -1 if table is None else table.version()
             with disk_full_error(folder.uri):
                 version = _create(folder, asked, files, query) if table is None else _append(asked, table, files, query)
-        except CommitFailedError:  # another program has committed meanwhile: look at its transactions
+        except deltalake.exceptions.CommitFailedError:  # another program has committed meanwhile: look at its transactions
             if attempt + 1 == _ATTEMPTS:
                 raise
             continue
-        except DeltaError:
+        except deltalake.exceptions.DeltaError:
             if table is not None or not has_log(folder):
                 raise
             continue  # another program has created the table meanwhile
@@ -88,9 +83,7 @@ def add_files(asked: Commit, files: Sequence[WrittenFile], *, query: str = "") -
 
 
 def _create(folder: Folder, asked: Commit, files: Sequence[WrittenFile], query: str) -> int:
-    from deltalake.transaction import create_table_with_add_actions  # noqa: PLC0415 - optional
-
-    create_table_with_add_actions(
+    deltalake.transaction.create_table_with_add_actions(
         folder.uri,
         _delta_schema(asked),
         _actions(files),
@@ -101,7 +94,7 @@ def _create(folder: Folder, asked: Commit, files: Sequence[WrittenFile], query: 
     return 0
 
 
-def _append(asked: Commit, table: "DeltaTable", files: Sequence[WrittenFile], query: str) -> int:
+def _append(asked: Commit, table: "deltalake.DeltaTable", files: Sequence[WrittenFile], query: str) -> int:
     schema = _fitted(asked, table)
     table.create_write_transaction(
         [*_actions(files)],
@@ -133,7 +126,7 @@ def _check_files(folder: Folder, asked: Commit, files: Sequence[WrittenFile]) ->
             )
 
 
-def _is_added(folder: Folder, asked: Commit, table: "DeltaTable | None", query: str) -> bool:
+def _is_added(folder: Folder, asked: Commit, table: "deltalake.DeltaTable | None", query: str) -> bool:
     """Return whether the log has these files already. Raises `SinkError` if the log has transactions of another program."""
     if asked.app_id and table is not None:
         before = table.transaction_version(asked.app_id)
@@ -157,10 +150,8 @@ def _is_added(folder: Folder, asked: Commit, table: "DeltaTable | None", query: 
     )
 
 
-def _fitted(asked: Commit, table: "DeltaTable") -> "Schema":
+def _fitted(asked: Commit, table: "deltalake.DeltaTable") -> "deltalake.Schema":
     """Return the columns of the table after the commit. Raises `SinkError` if the rows have other columns."""
-    from deltalake import Schema  # noqa: PLC0415 - optional
-
     rows = _delta_schema(asked)
     there = {field.name: field.type for field in table.schema().fields}
     wanted = {field.name: field.type for field in rows.fields}
@@ -181,32 +172,30 @@ def _fitted(asked: Commit, table: "DeltaTable") -> "Schema":
     if new := [field for field in rows.fields if field.name not in there]:
         # A version of its own: if the program ends after this version, the table has new columns without values.
         table.alter.add_columns(new)
-    return Schema(table.schema().fields)
+    return deltalake.Schema(table.schema().fields)
 
 
-def _delta_schema(asked: Commit) -> "Schema":
-    from deltalake import Schema  # noqa: PLC0415 - optional
-
-    return Schema.from_arrow(arrow_schema_of(asked.schema))
+def _delta_schema(asked: Commit) -> "deltalake.Schema":
+    return deltalake.Schema.from_arrow(arrow_schema_of(asked.schema))
 
 
-def _actions(files: Sequence[WrittenFile]) -> "list[AddAction]":
-    from deltalake.transaction import AddAction  # noqa: PLC0415 - optional
-
+def _actions(files: Sequence[WrittenFile]) -> "list[deltalake.transaction.AddAction]":
     now_ms = int(SYSTEM_CLOCK.wall() * 1_000)
     return [
-        AddAction(file.path, file.size_bytes, dict(file.partition), now_ms, True, f'{{"numRecords": {file.rows}}}')
+        deltalake.transaction.AddAction(
+            file.path, file.size_bytes, dict(file.partition), now_ms, True, f'{{"numRecords": {file.rows}}}'
+        )
         for file in files
     ]
 
 
-def _properties(asked: Commit, query: str) -> "CommitProperties":
-    from deltalake import CommitProperties, Transaction  # noqa: PLC0415 - optional
-
+def _properties(asked: Commit, query: str) -> "deltalake.CommitProperties":
     numbers = {name: moved.after for name, moved in asked.transactions.items()}
     if asked.app_id:
         numbers |= {asked.app_id: asked.batch} | ({f"{asked.app_id} {query}": asked.batch} if query else {})
-    return CommitProperties(app_transactions=[Transaction(name, number) for name, number in numbers.items()] or None)
+    return deltalake.CommitProperties(
+        app_transactions=[deltalake.Transaction(name, number) for name, number in numbers.items()] or None
+    )
 
 
 def _sync(folder: Folder, before: int, version: int) -> None:

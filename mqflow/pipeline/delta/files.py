@@ -11,15 +11,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import reduce
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 
 from mqflow.folders import Folder
 from mqflow.pipeline.errors import SinkError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from mqflow.pipeline.extras import compute as pc
+from mqflow.pipeline.extras import pa, pq
 
 __all__ = ("WrittenFile", "disk_full_error", "write_files")
 
@@ -49,9 +48,6 @@ class _Open:
     """The file of one partition, while it is in memory."""
 
     def __init__(self, kept: "pa.Schema") -> None:
-        import pyarrow as pa  # noqa: PLC0415 - loaded by writers only
-        import pyarrow.parquet as pq  # noqa: PLC0415 - as above
-
         self._sink = pa.BufferOutputStream()
         self._writer = pq.ParquetWriter(self._sink, kept, compression="zstd")
         self._waiting: list[pa.Table] = []
@@ -78,8 +74,6 @@ class _Open:
         return bytes(self._sink.getvalue())
 
     def _flush(self) -> None:
-        import pyarrow as pa  # noqa: PLC0415 - as above
-
         if self._waiting:
             self._writer.write_table(pa.concat_tables(self._waiting))
         self._waiting, self._waiting_bytes = [], 0
@@ -89,8 +83,6 @@ class _Task:
     """The files of one task: some are whole, the others are in memory."""
 
     def __init__(self, table: Folder, schema: "pa.Schema", partition_by: Sequence[str], prefix: str) -> None:
-        import pyarrow as pa  # noqa: PLC0415 - as above
-
         self._table = table
         self._partition_by = partition_by
         self._prefix = prefix
@@ -142,8 +134,6 @@ def write_files(
 
     Raises `SinkError` if the disk is full. After an error none of the files exists.
     """
-    import pyarrow as pa  # noqa: PLC0415 - as above
-
     task = _Task(table, schema, partition_by, prefix)
     try:
         with disk_full_error(table.uri):
@@ -180,11 +170,6 @@ def _by_partition(table: "pa.Table", names: Sequence[str]) -> Iterator[tuple[_Ke
     if not names:
         yield (), table
         return
-    import pyarrow as pa  # noqa: PLC0415 - as above
-    from pyarrow import compute  # noqa: PLC0415 - as above
-
-    pc: Any = compute  # Any: pyarrow makes its functions when it is imported
-
     keys: list[dict[str, Any]] = table.select(list(names)).group_by(list(names), use_threads=False).aggregate([]).to_pylist()
     if len(keys) == 1:
         yield _key(keys[0], names), table

@@ -9,16 +9,14 @@ from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 from urllib.parse import unquote
 
 from msgspec import Struct
 
 from mqflow.folders import Folder
 from mqflow.pipeline.errors import PipelineError
-
-if TYPE_CHECKING:
-    from deltalake import DeltaTable
+from mqflow.pipeline.extras import deltalake, pa
 
 __all__ = ("LOG", "DeltaFile", "DeltaSnapshot", "check_path", "delta_snapshot", "delta_table", "has_log", "sync_version")
 
@@ -68,21 +66,18 @@ def has_log(folder: Folder) -> bool:
     return any(entry.name.endswith(".json") for entry in folder.folder(LOG).files())
 
 
-def delta_table(folder: Folder, version: int | None = None) -> "DeltaTable":
+def delta_table(folder: Folder, version: int | None = None) -> "deltalake.DeltaTable":
     """Return the table at this version, by default the last one.
 
     Raises `PipelineError` if deltalake is missing, and if there is no such table or version.
     """
     if find_spec("deltalake") is None:
         raise PipelineError(f"{folder.uri} is a Delta table, and needs deltalake: pip install 'mqflow[delta]'.")
-    from deltalake import DeltaTable  # noqa: PLC0415 - optional
-    from deltalake.exceptions import DeltaError  # noqa: PLC0415 - optional
-
     if not has_log(folder):
         raise PipelineError(f"There is no Delta table {folder.uri}.")
     try:
-        return DeltaTable(folder.uri, version=version)
-    except DeltaError as error:
+        return deltalake.DeltaTable(folder.uri, version=version)
+    except deltalake.exceptions.DeltaError as error:
         which = "" if version is None else f" at version {version}"
         raise PipelineError(f"The Delta table {folder.uri} cannot be read{which}: {error}") from error
 
@@ -92,8 +87,6 @@ def delta_snapshot(folder: Folder, version: int | None = None) -> DeltaSnapshot:
 
     Raises the errors of `delta_table`, and `PipelineError` for a table whose rows cannot be read from its files alone.
     """
-    import pyarrow as pa  # noqa: PLC0415 - loaded by readers only
-
     table = delta_table(folder, version)
     if odd := _UNREADABLE & set(table.protocol().reader_features or ()):
         raise PipelineError(

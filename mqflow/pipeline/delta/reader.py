@@ -15,11 +15,10 @@ from pyspark.sql.types import StructType
 from mqflow.folders import folder_at
 from mqflow.pipeline.delta.columns import arrow_schema_of, struct_of
 from mqflow.pipeline.delta.log import DeltaFile, delta_snapshot
+from mqflow.pipeline.extras import pa, pq
 from mqflow.pipeline.spark_options import options_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from mqflow.folders import Folder
 
 __all__ = ("DeltaReader", "columns_of_table")
@@ -75,9 +74,6 @@ def columns_of_table(name: str, options: MutableMapping[str, str]) -> StructType
 
 
 def _rows(folder: "Folder", file: DeltaFile, schema: "pa.Schema") -> Iterator["pa.RecordBatch"]:
-    import pyarrow as pa  # noqa: PLC0415 - loaded by readers only
-    import pyarrow.parquet as pq  # noqa: PLC0415 - as above
-
     *parents, name = file.path.split("/")
     inside = reduce(lambda parent, each: parent.folder(each), parents, folder)
     with pq.ParquetFile(pa.BufferReader(inside.read(name))) as found:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from functools import reduce
 from operator import and_
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -18,6 +18,7 @@ from msgspec.structs import asdict
 from mqflow.folders import Folder, folder_at
 from mqflow.pipeline.dead_letters.rules_columns import COLUMNS
 from mqflow.pipeline.delta.log import DeltaFile, delta_snapshot
+from mqflow.pipeline.extras import pa, pc, pq
 from mqflow.pipeline.history.time_axis import step_s
 from mqflow.pipeline.history.weekly_groups import (
     WEEK,
@@ -35,10 +36,6 @@ from mqflow.pipeline.history.weekly_groups import (
 from mqflow.pipeline.schemas import TABLES
 from mqflow.pipeline.tables.silver import POISON
 from mqflow.pipeline.tables.table_set import TableSet
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.compute as pc
 
 __all__ = ("ROWS_MAX", "Failures", "HistoryTables", "LetterKind", "Letters", "TableMessage", "arrow_schema")
 
@@ -123,8 +120,6 @@ class HistoryTables:
         A time is impossible if it is more than a day after the run that wrote the tables: a clock was wrong. The first value is
         None if no delivery and no dead letter has a possible time.
         """
-        import pyarrow.compute as pc  # noqa: PLC0415 - an extra
-
         ended_s = self._set.current().ended_s
         latest = datetime.fromtimestamp(ended_s, UTC) + _LATER_MAX if ended_s else datetime.max.replace(tzinfo=UTC)
         found, impossible = list[datetime](), 0
@@ -138,9 +133,6 @@ class HistoryTables:
 
     def failures(self, span: Span) -> Failures:
         """Return the counts of the deliveries in the span."""
-        import pyarrow as pa  # noqa: PLC0415 - an extra
-        import pyarrow.compute as pc  # noqa: PLC0415 - as above
-
         retries: Counter[tuple[str, str, int, str]] = Counter()
         firsts, kept, rows = list[datetime](), list["pa.Table"](), 0
         for each in self._read("attempt", _ATTEMPT, _within("event_ts", span.since, span.until)):
@@ -223,8 +215,6 @@ class HistoryTables:
 
     def _selected(self, selection: Selection) -> "pa.Table":
         """Return the key of each delivery, dead letter or message without an end, and its time as `at`."""
-        import pyarrow as pa  # noqa: PLC0415 - an extra
-
         what, (since, until) = selection.what, selection.bounds
         if isinstance(what, Failure) and what.is_dead_letter:
             columns = ("qmgr", "dlq", "msg_id", "dlh_put_ts", *_LETTER_COLUMNS)
@@ -276,8 +266,6 @@ class HistoryTables:
         *,
         most: int | None = None,
     ) -> "pa.Table":
-        import pyarrow as pa  # noqa: PLC0415 - an extra
-
         found = arrow_schema(name, columns).empty_table()
         for each in self._read(name, columns, times, where):
             found = pa.concat_tables([found, each])
@@ -292,8 +280,6 @@ class HistoryTables:
 
         `times` is a condition on times, by which the read skips files and row groups. `where` is a condition on `columns`.
         """
-        import pyarrow.parquet as pq  # noqa: PLC0415 - an extra
-
         version = self._set.version_of(name)
         if version is None:
             return
@@ -314,8 +300,6 @@ class HistoryTables:
 
 def arrow_schema(name: str, columns: Sequence[str]) -> "pa.Schema":
     """Return the Arrow types of columns of a silver table, by their declaration in `mqflow.pipeline.schemas`."""
-    import pyarrow as pa  # noqa: PLC0415 - an extra
-
     types = {
         "string": pa.string(),
         "binary": pa.binary(),
@@ -330,14 +314,10 @@ def arrow_schema(name: str, columns: Sequence[str]) -> "pa.Schema":
 
 def _field(name: str) -> "pc.Expression":
     """Return a column in a condition."""
-    import pyarrow.compute as pc  # noqa: PLC0415 - an extra
-
     return pc.field(name)
 
 
 def _source(folder: Folder, file: DeltaFile) -> "Path | pa.BufferReader":
-    import pyarrow as pa  # noqa: PLC0415 - as above
-
     if folder.path is not None:
         return folder.path / file.path
     *parents, name = file.path.split("/")
@@ -345,14 +325,10 @@ def _source(folder: Folder, file: DeltaFile) -> "Path | pa.BufferReader":
 
 
 def _within(column: str, since: datetime, until: datetime) -> "pc.Expression":
-    import pyarrow as pa  # noqa: PLC0415 - as above
-
     return (_field(column) > pa.scalar(since, pa.timestamp("us", tz="UTC"))) & _until(column, until)
 
 
 def _until(column: str, until: datetime) -> "pc.Expression":
-    import pyarrow as pa  # noqa: PLC0415 - as above
-
     return _field(column) <= pa.scalar(until, pa.timestamp("us", tz="UTC"))
 
 
@@ -377,8 +353,6 @@ def _delivery(attempt_no: int) -> "pc.Expression":
 
 def _put_as(messages: "pa.Table") -> "pc.Expression | None":
     """Return a condition on the put time that all these messages meet; None if a put time is not known."""
-    import pyarrow.compute as pc  # noqa: PLC0415 - an extra
-
     if not messages.num_rows or messages["put_ts"].null_count:
         return None
     bounds = pc.call_function("min_max", [messages["put_ts"]])
@@ -402,9 +376,6 @@ def _failure(row: Mapping[str, Any], columns: Mapping[str, str]) -> Failure:  # 
 
 def _counted(rows: "pa.Table", at: str, columns: Mapping[str, str], key: Sequence[str], span: Span) -> Iterator[Counted]:
     """Yield the messages of each failure and week; a message that failed several times counts once in a week."""
-    import pyarrow as pa  # noqa: PLC0415 - as above
-    import pyarrow.compute as pc  # noqa: PLC0415 - as above
-
     ago_us = pc.call_function("subtract", [pa.scalar(span.until, pa.timestamp("us", tz="UTC")), rows[at]]).cast(pa.int64())
     weeks = rows.append_column("week", pc.call_function("divide", [ago_us, pa.scalar(WEEK // timedelta(microseconds=1))]))
     parts = [*columns, "week"]
@@ -431,18 +402,12 @@ def _retries(counts: Mapping[tuple[str, str, int, str], int]) -> Iterator[RetryS
 
 
 def _by_step(times: "pa.ChunkedArray", every_s: int) -> dict[int, int]:
-    import pyarrow as pa  # noqa: PLC0415 - as above
-    import pyarrow.compute as pc  # noqa: PLC0415 - as above
-
     numbers = pc.call_function("divide", [times.cast(pa.int64()), pa.scalar(every_s * _SECOND_US)])
     return {each["values"]: each["counts"] for each in numbers.value_counts().to_pylist()}
 
 
 def _without_nulls(rows: "pa.Table") -> "pa.Table":
     """Return the rows with an empty value for each null of the key, because a join of Arrow never matches nulls."""
-    import pyarrow as pa  # noqa: PLC0415 - as above
-    import pyarrow.compute as pc  # noqa: PLC0415 - as above
-
     empty: dict[str, object] = {"qmgr": "", "queue": "", "msg_id": b"", "put_ts": 0}
     for name, value in empty.items():
         column = rows[name].cast(pa.int64()) if name == "put_ts" else rows[name]

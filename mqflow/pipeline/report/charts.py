@@ -9,13 +9,12 @@ from datetime import datetime
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
+from mqflow.pipeline.extras import alt
 from mqflow.pipeline.history.time_axis import axis
 from mqflow.pipeline.report.data import Report, Row
 from mqflow.pipeline.report.text import isolated, visible
 
 if TYPE_CHECKING:
-    import altair as alt
-
     Chart = alt.Chart | alt.LayerChart | alt.FacetChart
 
 __all__ = ("PAPER", "PNGS", "charts", "short")
@@ -60,8 +59,6 @@ def short(name: str) -> str:
 
 def _poison(report: Report, theme: str) -> "Chart | None":
     """Draw the poison messages of each step of time as a bar, with a mark above the steps that have an alert."""
-    import altair as alt  # noqa: PLC0415 - needed only to draw
-
     rows = [_within(row, report) for row in report.poison_over_time if row["messages"]]
     if not rows:
         return None
@@ -74,7 +71,12 @@ def _poison(report: Report, theme: str) -> "Chart | None":
         data.append({"start": start, "end": end, "series": series, "from": height[start], "to": height[start] + n})
         height[start] += n
     first, last = report.first or rows[0]["start"], max(row["end"] for row in rows)
-    x = alt.X("start:T", title=_title(report), scale=_from_to(first, last), axis=_time_axis(first, last))
+    x = alt.X(
+        "start:T",
+        title=_title(report),
+        scale=alt.Scale(type="utc", domain=[_milliseconds(first), _milliseconds(last)]),
+        axis=_time_axis(first, last),
+    )
     y = alt.Y("from:Q", title="Poison messages", axis=alt.Axis(tickMinStep=1))
     bars = alt.Chart(_data(data)).mark_rect().encode(x=x, x2="end:T", y=y, y2="to:Q", color=_colour(names, theme))
     ends = {row["start"]: row["end"] for row in rows}
@@ -87,8 +89,6 @@ def _poison(report: Report, theme: str) -> "Chart | None":
 
 
 def _culprits(report: Report, theme: str) -> "Chart | None":
-    import altair as alt  # noqa: PLC0415 - as above
-
     worst = [
         row | {"what": f"{_cut(short(row['exc_class']))} · {_cut(row['handler'])}"}
         for row in report.culprits
@@ -108,8 +108,6 @@ def _culprits(report: Report, theme: str) -> "Chart | None":
 
 
 def _retries(report: Report, theme: str) -> "Chart | None":
-    import altair as alt  # noqa: PLC0415 - as above
-
     rows = [row for row in report.retry_curve if row["attempt_no"] <= _ATTEMPTS_SHOWN]
     retried = {_queue_and_handler(row) for row in rows if row["attempt_no"] > 1}
     rows = [row for row in rows if _queue_and_handler(row) in retried]
@@ -140,8 +138,6 @@ def _retries(report: Report, theme: str) -> "Chart | None":
 
 
 def _delays(report: Report, theme: str) -> "Chart | None":
-    import altair as alt  # noqa: PLC0415 - as above
-
     worst: dict[str, list[int]] = {}
     for row in report.delays:
         half, most = worst.setdefault(row["hour"], [row["p50_error_ms"], row["p99_error_ms"]])
@@ -164,16 +160,8 @@ def _delays(report: Report, theme: str) -> "Chart | None":
 
 
 def _time_axis(first: str, last: str) -> "alt.Axis":
-    import altair as alt  # noqa: PLC0415 - as above
-
     along = axis(datetime.fromisoformat(first), datetime.fromisoformat(last))
     return alt.Axis(format=along.words, values=[_milliseconds(each.isoformat()) for each in along.marks])
-
-
-def _from_to(first: str, last: str) -> "alt.Scale":
-    import altair as alt  # noqa: PLC0415 - as above
-
-    return alt.Scale(type="utc", domain=[_milliseconds(first), _milliseconds(last)])
 
 
 def _milliseconds(time: str) -> int:
@@ -212,8 +200,6 @@ def _in_order(names: Iterable[str]) -> list[str]:
 
 
 def _colour(names: Sequence[str], theme: str) -> "alt.Color":
-    import altair as alt  # noqa: PLC0415 - as above
-
     colours = list(_COLOURS[theme])[: len(names)]
     if _OTHERS in names:
         colours[-1] = _COLOURS[theme][-1]
@@ -223,8 +209,6 @@ def _colour(names: Sequence[str], theme: str) -> "alt.Color":
 
 
 def _data(rows: Sequence[Row]) -> "alt.InlineData":
-    import altair as alt  # noqa: PLC0415 - as above
-
     return alt.InlineData(values=[dict(row) for row in rows])
 
 

@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.pipeline.dead_letters.triage import Triage
+from mqflow.pipeline.extras import f
 from mqflow.pipeline.schemas import DAY_US, LENGTHS_US
 from mqflow.pipeline.tables.gold import day_of, length_us
 from mqflow.pipeline.tables.silver import KEY, POISON
@@ -16,7 +17,7 @@ from mqflow.policy.dead_letters.rules import Action
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ("ROWS_MAX", "Report", "Row", "gather", "poison_by", "sentences", "step_of")
+__all__ = ("ROWS_MAX", "Report", "Row", "gather", "minute", "poison_by", "sentences", "step_of")
 
 ROWS_MAX: Final = 20_000
 """The most rows of one table in the report: the latest. Totals cover all rows, and the report names the tables that it cuts."""
@@ -71,8 +72,6 @@ class Report(Struct, frozen=True, kw_only=True):
 
 def gather(spark: "SparkSession", gold: TableSet, silver: TableSet, dry_run: Triage | None = None) -> Report:
     """Return the report of the current tables: of one state of gold, and one of silver, even if runs end meanwhile."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
-
     current, cut = gold.current(), list[str]()
     silver = replace(silver, pinned=silver.current())
     hours = length_us() == LENGTHS_US["1 hour"]
@@ -81,7 +80,7 @@ def gather(spark: "SparkSession", gold: TableSet, silver: TableSet, dry_run: Tri
         found = frame.limit(ROWS_MAX + 1).collect()
         if len(found) > ROWS_MAX:
             cut.append(name)
-        return [_plain(row.asDict(recursive=True)) for row in found[:ROWS_MAX]]
+        return [{name: _plain_value(value) for name, value in row.asDict(recursive=True).items()} for row in found[:ROWS_MAX]]
 
     def latest(name: str, frame: "DataFrame", *order: str) -> list[Row]:
         return rows(name, frame.orderBy(f.desc(order[0]), *order[1:]))[::-1]
@@ -196,8 +195,6 @@ def step_of(first: datetime | None, last: datetime | None) -> str:
 
 def poison_by(rates: "DataFrame", step: str) -> "DataFrame":
     """Return the poison messages of each step, from `gold.poison_rate`."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     length = LENGTHS_US["5 minutes" if step == "5 minutes" else "1 hour"]
     start, end = f.col("window.start").alias("start"), f.col("window.end").alias("end")
     if step == "1 day":
@@ -214,8 +211,6 @@ def poison_by(rates: "DataFrame", step: str) -> "DataFrame":
 
 def _groups(attempted: "DataFrame") -> "DataFrame":
     """Return the failed deliveries with an exception, by week, handler, exception and fingerprint."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     of = ("queue", "handler", "exc_class", "exc_fingerprint")
     day = f.floor(f.unix_micros("event_ts") / DAY_US)
     monday = f.date_from_unix_date((day - f.pmod(day + _MONDAY, f.lit(7))).cast("int"))
@@ -235,8 +230,6 @@ def _groups(attempted: "DataFrame") -> "DataFrame":
 
 def _weeks(messages: "DataFrame", last_us: int | None) -> "DataFrame":
     """Return the ended messages of the last seven days, and of the seven days before those, by handler."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     ago = f.floor((f.lit(last_us) - f.unix_micros("final_ts")) / (7 * DAY_US))
     poison = f.col("final_outcome").isin(*POISON)
     both = messages.where("final_ts is not null").withColumn("ago", f.greatest(ago, f.lit(0))).where("ago < 2")
@@ -251,8 +244,6 @@ def _weeks(messages: "DataFrame", last_us: int | None) -> "DataFrame":
 
 def _unfinished(messages: "DataFrame", last_us: int | None) -> "DataFrame":
     """Count the messages without an end for each queue and handler. The row with the oldest message comes first."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     oldest = f.min("first_get_ts")
     found = (
         messages.where("final_outcome is null")
@@ -269,8 +260,6 @@ def _unfinished(messages: "DataFrame", last_us: int | None) -> "DataFrame":
 
 def _age_s(oldest: "Column", now_us: int | None) -> "Column":
     """Return the whole seconds from a time until `now_us`; 0 if another clock was ahead, null if a time is unknown."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     age = f.floor((f.lit(now_us) - f.unix_micros(oldest)) / 1_000_000)
     return f.when(age < 0, 0).otherwise(age)
 
@@ -280,8 +269,6 @@ def _redrives(by_id: "DataFrame", messages: "DataFrame") -> "DataFrame":
 
     If `messages` has more redriven messages than `by_id`, returns the outcomes from `messages`, without redrive ids.
     """
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     outcome = f.col("redrive_outcome")
     by_life = (
         messages.where("redrives > 0")
@@ -343,7 +330,7 @@ def _of_messages(report: Report) -> list[str]:
         worst = report.culprits[0]
         said.append(
             f"Most poison, {_count(worst['poisoned'], 'message')}, came from {worst['exc_class']} in handler "
-            f"{worst['handler']} on {worst['queue']}, since {_hour(worst['since'])}."
+            f"{worst['handler']} on {worst['queue']}, since {minute(worst['since'])}."
         )
     if sum(row["messages_before"] for row in report.weeks):
         now, before = (sum(row[name] for row in report.weeks) for name in ("poisoned", "poisoned_before"))
@@ -357,7 +344,8 @@ def _of_messages(report: Report) -> list[str]:
         first = report.alerts[0]
         said.append(
             f"{_times(report.alarms)} a handler had more poison in an hour than its history predicts; first "
-            f"{first['handler']} on {first['queue']} at {_hour(first['hour'])}, beginning with message {first['first_msg_id']}."
+            f"{first['handler']} on {first['queue']} at {minute(first['hour'])}, beginning with message "
+            f"{first['first_msg_id']}."
         )
     return said
 
@@ -370,12 +358,9 @@ def _times(count: int) -> str:
     return {1: "Once", 2: "Twice"}.get(count, f"{count:,} times")
 
 
-def _hour(text: str) -> str:
+def minute(text: str) -> str:
+    """Return a time for people, without its seconds."""
     return text[:16].replace("T", " ")
-
-
-def _plain(row: Row) -> Row:
-    return {name: _plain_value(value) for name, value in row.items()}
 
 
 def _plain_value(value: object) -> Any:  # of many types, as in a row

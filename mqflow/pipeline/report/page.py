@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from mqflow.pipeline.report.charts import PNGS, charts
-from mqflow.pipeline.report.data import ROWS_MAX, Report, Row, sentences
+from mqflow.pipeline.report.data import ROWS_MAX, Report, Row, minute, sentences
 from mqflow.pipeline.report.text import isolated, map_texts, visible
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _templates() -> "Environment":
     )
     templates.filters["breakable"] = _breakable
     templates.globals |= {
-        "minute": _minute, "age": _age, "number": "{:,}".format, "share": "{:.1%}".format, "text": str,
+        "minute": minute, "age": _age, "number": "{:,}".format, "share": "{:.1%}".format, "text": str,
         "rows_shown": _ROWS_SHOWN, "fingerprint": itemgetter(slice(8)),
     }  # fmt: skip
     return templates
@@ -152,7 +152,3 @@ def _breakable(text: str) -> "Markup":
     from markupsafe import Markup  # noqa: PLC0415 - as above
 
     return Markup("<wbr>").join(_BREAKS.split(text))
-
-
-def _minute(text: str) -> str:
-    return text[:16].replace("T", " ")

@@ -5,17 +5,15 @@ This file is pure, except for Arrow's batches, and knows no queue manager.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 from mqflow.mqi.options import Format
 from mqflow.pipeline.errors import OptionError, SinkError
+from mqflow.pipeline.extras import pa
 from mqflow.pipeline.sinks.exactly_once import Message
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ("COLUMNS", "check_columns", "in_order", "messages")
 
@@ -61,8 +59,6 @@ def in_order(batches: Iterable["pa.RecordBatch"], order_by: Sequence[str]) -> It
 
     A shuffle gives rows in any order, and Spark cannot sort a stream. The function holds the rows of the partition in memory.
     """
-    import pyarrow as pa  # noqa: PLC0415 - loaded by writers only
-
     table = pa.Table.from_batches(found) if (found := list(batches)) else None
     if table is not None:
         names = (*order_by, *(name for name in table.column_names if name not in order_by))

@@ -8,7 +8,7 @@ loads Spark, so only `register` imports it.
 from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
@@ -22,6 +22,7 @@ from mqflow.landing.recovery import STATE_QUEUE
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.pipeline.connections import WorkerConnection, check_url, connected
 from mqflow.pipeline.errors import OptionError
+from mqflow.pipeline.extras import pa
 from mqflow.pipeline.payload import Payload, limited, payload_of
 from mqflow.pipeline.sources.drain import Drain, forget
 from mqflow.pipeline.sources.offsets import from_offset, to_offset
@@ -29,9 +30,6 @@ from mqflow.pipeline.sources.segment_rows import Part, chosen_columns, ddl_of, r
 from mqflow.pipeline.spark_options import options_of
 from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
 from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ("QueueSource",)
 
@@ -235,14 +233,9 @@ def _browse_unit(connection: Connection, handle: ObjectHandle, rows_max: int) ->
     return unit
 
 
-def _now_us() -> int:
-    return int(SYSTEM_CLOCK.wall() * 1_000_000)
-
-
 def _batch(settings: _Settings, unit: Sequence[Got], queue_manager: str, first: int, snapshot_id: str) -> "pa.RecordBatch":
-    import pyarrow as pa  # noqa: PLC0415 - loaded by readers only
-
-    position = Position(lane=settings.queue, segment=0, landed_us=_now_us(), queue=settings.queue, queue_manager=queue_manager)
+    landed_us = int(SYSTEM_CLOCK.wall() * 1_000_000)
+    position = Position(lane=settings.queue, segment=0, landed_us=landed_us, queue=settings.queue, queue_manager=queue_manager)
     made = columns(settings.kind, unit, position)
     made["ordinal"] = range(first, first + len(made["ordinal"]))
     if "snapshot_id" in made:

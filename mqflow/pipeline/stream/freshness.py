@@ -7,7 +7,7 @@ queue. In each lane, a measurement reads the first segment that a table lacks, a
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -16,6 +16,7 @@ from mqflow.journal.journal import Lane
 from mqflow.many_verbs import current_depth
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.pipeline.extras import compute as pc
 from mqflow.pipeline.stream.table_offsets import table_offsets
 from mqflow.policy.poison.disposition_record import put_time_us
 from mqflow.verbs import Connection, GetOptions
@@ -129,9 +130,5 @@ class _Times:
 
 
 def _newest_us(column: object) -> int | None:
-    from pyarrow import compute  # noqa: PLC0415 - loaded by readers only
-
-    pc: Any = compute  # Any: pyarrow makes its functions when it is imported
-
     found = pc.max(column).cast("int64").as_py()
     return None if found is None else int(found)

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from mqflow.folders import Folder, folder_at
 from mqflow.pipeline import jobs
+from mqflow.pipeline.extras import f
 from mqflow.pipeline.stream import alert_sink
 from mqflow.pipeline.stream.alert_sink import Alert, Sender
 from mqflow.pipeline.tables.bronze import BYTES_PER_BATCH, ROWS_PER_BATCH, lacking_sentence
@@ -80,8 +81,6 @@ def _alerts(spark: "SparkSession", job: Job) -> Taken:
 
 def poison_alerts(spark: "SparkSession", tables: str | Path) -> tuple[Alert, ...]:
     """Return the rows of `gold.poison_alert`."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
-
     found = jobs.table_set(tables, "gold").read(spark, "poison_alert")
     ends = {f"window_{end}_us": f.unix_micros(f.col("window")[end]) for end in ("start", "end")}
     rows = found.withColumns(ends | {"first_msg_id": f.lower(f.hex("first_msg_id"))}).select(*Alert.__struct_fields__)

@@ -11,6 +11,7 @@ Source: F. J. Anscombe, Biometrika 35 (1948), for the roots.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from mqflow.pipeline.extras import f, window
 from mqflow.pipeline.schemas import TABLES, WINDOWS
 from mqflow.pipeline.tables.frames import null_safe_join
 from mqflow.pipeline.tables.gold import length_us, window_of
@@ -34,10 +35,9 @@ _HANDLER: Final = ("qmgr", "queue", "handler")
 
 def poison_alert(rates: "DataFrame", ended: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame":
     """Return `gold.poison_alert` from `gold.poison_rate` and `silver.ends`; windows of each size have their own history."""
-    from pyspark.sql import Window  # noqa: PLC0415 - Spark is optional
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
-    before = Window.partitionBy(*_HANDLER, length_us()).orderBy(f.col("window")["start"]).rowsBetween(-HISTORY_WINDOWS, -1)
+    before = (
+        window.Window.partitionBy(*_HANDLER, length_us()).orderBy(f.col("window")["start"]).rowsBetween(-HISTORY_WINDOWS, -1)
+    )
     past = rates.where("exc_class is null").select(
         "window", *_HANDLER, "messages", "poisoned", "poison_rate",
         f.coalesce(f.sum("messages").over(before), f.lit(0)).alias("history_messages"),

@@ -17,6 +17,7 @@ from mqflow.journal import Consumers, Journal, Kind, Lane, Segment
 from mqflow.pipeline.delta.commit import Added
 from mqflow.pipeline.delta.log import delta_table, has_log
 from mqflow.pipeline.errors import PipelineError
+from mqflow.pipeline.extras import f
 from mqflow.pipeline.payload import payload_of
 from mqflow.pipeline.sources.hadoop_folder import HadoopFolder, journal_folder
 from mqflow.pipeline.sources.offsets import Limit, admitted
@@ -146,9 +147,7 @@ def _write(
     spark: "SparkSession", asked: Bronze, table: Folder, taken: Sequence[Segment], transactions: Mapping[str, Added]
 ) -> None:
     """Add the rows of the segments to the table, in one commit with the transactions."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark's convention; only a run loads Spark
-
-    _rows(spark, asked, taken).withColumn("ingest_date", F.to_date("landed_ts")).write.format("mqflow_delta").options(
+    _rows(spark, asked, taken).withColumn("ingest_date", f.to_date("landed_ts")).write.format("mqflow_delta").options(
         partitionBy=_PARTITION_BY,
         # A newer mqflow can have more columns. Columns that only the table has stay null.
         mergeSchema="true",

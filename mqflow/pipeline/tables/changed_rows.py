@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
+from mqflow.pipeline.extras import f
 from mqflow.pipeline.schemas import DAY_US
 from mqflow.pipeline.tables.frames import null_safe_join
 from mqflow.pipeline.tables.silver import KEY
@@ -38,8 +39,6 @@ _EPOCH: Final = date(1970, 1, 1)
 
 def last_segments(landed: "DataFrame") -> dict[str, int]:
     """Return the last segment of each lane, in the form of the state."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
-
     rows = landed.groupBy("lane").agg(f.max("segment").alias("last")).collect()
     return {f"{LANE}{row['lane']}": row["last"] for row in rows}
 
@@ -56,8 +55,6 @@ def advanced(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, i
 
 def new_since(landed: "DataFrame", before: Mapping[str, int], after: Mapping[str, int]) -> "DataFrame":
     """Return the records that landed after the state `before`, up to the state `after`."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     new, had = f.lit(False), advanced(before, after)
     for name, last in had.items():
         new |= (f.col("lane") == name.removeprefix(LANE)) & f.col("segment").between(last + 1, after[name])
@@ -85,8 +82,6 @@ def alike(landed: "DataFrame", changed: "DataFrame", names: Sequence[str]) -> "D
 
 def days_of(frame: "DataFrame", column: str) -> set[date | None]:
     """Return the days (UTC) of these times."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     # Whole days only: a quotient with the last microsecond of a day would be rounded up to the next day.
     micros = f.unix_micros(column)
     day = f.date_from_unix_date(((micros - f.pmod(micros, f.lit(DAY_US))) / DAY_US).cast("int"))
@@ -95,8 +90,6 @@ def days_of(frame: "DataFrame", column: str) -> set[date | None]:
 
 def on_days(frame: "DataFrame", column: str, days: Collection[date | None]) -> "DataFrame":
     """Return the rows with times on these days (UTC): a condition by which a scan of Parquet files skips rows."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     found = f.col(column).isNull() if None in days else f.lit(False)
     for first, last in _ranges(sorted(day for day in days if day is not None)):
         found |= (f.col(column) >= _start(first)) & (f.col(column) < _start(last, 1))
@@ -116,6 +109,4 @@ def _ranges(days: Sequence[date]) -> list[tuple[date, date]]:
 
 def _start(day: date, later_days: int = 0) -> "Column":
     """Return the start of the day that is `later_days` after this day; it can be after the last day of Python's calendar."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     return f.timestamp_micros(f.lit(((day - _EPOCH).days + later_days) * DAY_US))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 from mqflow.folders import folder_at
 from mqflow.pipeline.delta.log import DeltaSnapshot, delta_snapshot
 from mqflow.pipeline.errors import PipelineError
+from mqflow.pipeline.extras import f
 from mqflow.pipeline.parquet_scan import scanned
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ def read_delta(spark: "SparkSession", uri: str | Path, ddl: str, version: int | 
     Raises the errors of `folder_at`. Raises `PipelineError` if deltalake is missing, or if there is no such table or version.
     Raises `PipelineError` also for a table whose rows cannot be read from its files alone.
     """
-    from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
     from pyspark.sql.types import StructType  # noqa: PLC0415
 
     folder = folder_at(uri)
@@ -62,8 +62,6 @@ def read_delta(spark: "SparkSession", uri: str | Path, ddl: str, version: int | 
 
 
 def _with_partitions(spark: "SparkSession", rows: "DataFrame", added: Sequence[_Added], names: Sequence[str]) -> "DataFrame":
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     columns = ", ".join(f"`{name}` string" for name in (_FILE, *names))
     said = f.broadcast(spark.createDataFrame(added, columns).withColumn(_KNOWN, f.lit(True)))
     joined = rows.withColumn(_FILE, f.col("_metadata.file_name")).join(said, _FILE, "left")

@@ -18,11 +18,10 @@ from mqflow.pipeline.delta import upkeep
 from mqflow.pipeline.delta.columns import arrow_schema_of
 from mqflow.pipeline.delta.log import delta_snapshot, delta_table, has_log, sync_version
 from mqflow.pipeline.errors import PipelineError
+from mqflow.pipeline.extras import deltalake, pa
 from mqflow.pipeline.schemas import DAY_US
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from deltalake import CommitProperties, DeltaTable
     from pyspark.sql import DataFrame
 
 __all__ = (
@@ -99,13 +98,13 @@ def replace_dates(
 
     Returns the last version and the number of commits.
     """
-    from deltalake import write_deltalake  # noqa: PLC0415 - optional
-
     parts = [*_on(DATE, dates), *([f"{DATE} >= '{since.isoformat()}'"] if since is not None else [])]
     if not parts:
         return before, 0
     found = delta_table(table, before.version)
-    write_deltalake(found, _arrow(rows), mode="overwrite", predicate=" OR ".join(parts), commit_properties=_properties(run))
+    deltalake.write_deltalake(
+        found, _arrow(rows), mode="overwrite", predicate=" OR ".join(parts), commit_properties=_properties(run)
+    )
     return _head_of(found), found.version() - before.version
 
 
@@ -116,8 +115,6 @@ def replace_rows(
 
     Returns the last version and the number of commits.
     """
-    import pyarrow as pa  # noqa: PLC0415 - loaded by writers only
-
     new, old = _arrow(rows), _arrow(gone)
     if not new.num_rows and not old.num_rows:
         return before, 0
@@ -164,8 +161,6 @@ def erase(table: Folder, keys: "pa.Table", before: TableHead) -> tuple[TableHead
 
 def clear(table: Folder, column: str, values: "pa.Array", before: TableHead) -> tuple[TableHead, int]:
     """Set the column to null in the rows that have one of these values. Returns the last version and the number of commits."""
-    import pyarrow as pa  # noqa: PLC0415 - loaded by writers only
-
     found = delta_table(table, before.version)
     merge = found.merge(pa.table({"value": values.unique()}), f"t.{column} = s.value", source_alias="s", target_alias="t")
     merge.when_matched_update({column: "NULL"}).execute()
@@ -175,11 +170,9 @@ def clear(table: Folder, column: str, values: "pa.Array", before: TableHead) -> 
 @contextmanager
 def conflicts_as(error: PipelineError) -> Iterator[None]:
     """Raise this error if another process changes the table at the same time."""
-    from deltalake.exceptions import CommitFailedError  # noqa: PLC0415 - optional
-
     try:
         yield
-    except CommitFailedError as conflict:
+    except deltalake.exceptions.CommitFailedError as conflict:
         raise error from conflict
 
 
@@ -196,35 +189,27 @@ def sync(table: Folder, version: int, since: int | None) -> None:
     sync_version(table.path, -1 if since is None else since, version, files)
 
 
-def _head_of(table: "DeltaTable") -> TableHead:
+def _head_of(table: "deltalake.DeltaTable") -> TableHead:
     return TableHead(table.version(), table.transaction_version(_APP))
 
 
 def _columns_differ(table: Folder, rows: "DataFrame") -> bool:
-    from deltalake import Schema  # noqa: PLC0415 - optional
-
-    wanted = {field.name: field.type for field in Schema.from_arrow(_arrow_schema(rows)).fields}
+    wanted = {field.name: field.type for field in deltalake.Schema.from_arrow(_arrow_schema(rows)).fields}
     return wanted != {field.name: field.type for field in delta_table(table).schema().fields}
 
 
 def _overwrite(table: Folder, rows: "pa.Table", run: int) -> None:
-    from deltalake import write_deltalake  # noqa: PLC0415 - optional
-
-    write_deltalake(
+    deltalake.write_deltalake(
         table.uri, rows, mode="overwrite", schema_mode="overwrite", partition_by=[DATE], commit_properties=_properties(run)
     )
 
 
-def _properties(run: int) -> "CommitProperties":
-    from deltalake import CommitProperties, Transaction  # noqa: PLC0415 - optional
-
-    return CommitProperties(app_transactions=[Transaction(_APP, run)])
+def _properties(run: int) -> "deltalake.CommitProperties":
+    return deltalake.CommitProperties(app_transactions=[deltalake.Transaction(_APP, run)])
 
 
 def _arrow_schema(rows: "DataFrame") -> "pa.Schema":
     """Return the schema of the rows; every column can be null, as in the log of the table."""
-    import pyarrow as pa  # noqa: PLC0415 - loaded by writers only
-
     return pa.schema([field.with_nullable(True) for field in arrow_schema_of(rows.schema.json())])
 
 

@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -24,13 +24,12 @@ from mqflow.journal.segment_chain import Rewrite
 from mqflow.pipeline.delta.log import LOG, delta_table
 from mqflow.pipeline.delta.upkeep import remove_old_files, write_checkpoint
 from mqflow.pipeline.errors import PipelineError
+from mqflow.pipeline.extras import compute as pc
+from mqflow.pipeline.extras import pa
 from mqflow.pipeline.tables import delta_writes
 from mqflow.pipeline.tables.table_set import TableSet
 from mqflow.pipeline.tables.upkeep import SETS, bronze_tables
 from mqflow.world import SYSTEM_CLOCK
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ("Erasure", "Receipt", "erase", "find")
 
@@ -212,8 +211,6 @@ def _erase_set(tables: TableSet, asked: Erasure, messages: AbstractSet[Message])
 
 def _erase_bronze(table: Folder, erased: "Callable[[pa.Table], pa.Array]") -> None:
     """Erase the rows of a bronze table for which `erased` returns true."""
-    import pyarrow as pa  # noqa: PLC0415 - loaded by writers only
-
     before = delta_writes.head(table)
     parts = [part for rows in _table_rows(table) if (part := rows.filter(erased(rows)).select(_POSITION)).num_rows]
     if before is None or not parts:
@@ -249,24 +246,16 @@ def _messages(asked: Erasure, journal: Journal) -> set[Message]:
 
 
 def _only_related(rows: "pa.Table", asked: Erasure, messages: AbstractSet[Message]) -> "pa.Array":
-    from pyarrow import compute  # noqa: PLC0415 - loaded by writers only
-
-    pc: Any = compute  # Any: pyarrow makes its functions when it is imported
     return pc.and_not(within(rows, messages), matches(rows, asked.keys))
 
 
 def _count(rows: "pa.Table", asked: Erasure, messages: AbstractSet[Message]) -> int:
-    from pyarrow import compute  # noqa: PLC0415 - loaded by writers only
-
-    pc: Any = compute  # Any: pyarrow makes its functions when it is imported
     if not {*_MESSAGE} <= {*rows.column_names}:
         return 0
     return int(pc.sum(pc.or_(within(rows, messages), matches(rows, asked.keys))).as_py() or 0)
 
 
 def _keys_of(messages: AbstractSet[Message]) -> "pa.Table":
-    import pyarrow as pa  # noqa: PLC0415 - loaded by writers only
-
     ids, times = zip(*messages, strict=True)
     return pa.table({"msg_id": pa.array(ids, pa.binary()), "put_ts": pa.array(times, pa.timestamp("us", tz="UTC"))})
 
@@ -277,8 +266,6 @@ def _lane_rows(lane: Lane) -> "Iterator[pa.Table]":
 
 
 def _table_rows(table: Folder) -> "Iterator[pa.Table]":
-    import pyarrow as pa  # noqa: PLC0415 - loaded by writers only
-
     for batch in delta_table(table).to_pyarrow_dataset().to_batches():
         if batch.num_rows:
             yield pa.Table.from_batches([batch])

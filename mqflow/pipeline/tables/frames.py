@@ -10,6 +10,7 @@ from operator import and_
 from typing import TYPE_CHECKING, Final
 
 from mqflow.journal.schemas import Kind
+from mqflow.pipeline.extras import f, window
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,8 +32,6 @@ IDENTITY: Final[dict[Kind, tuple[str, ...]]] = {
 
 def null_safe_join(left: "DataFrame", right: "DataFrame", names: Sequence[str], how: str = "inner") -> "DataFrame":
     """Join two frames by these columns, with null equal to null. Both can come from one frame."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
-
     renamed = right.withColumnsRenamed({name: f"right_{name}" for name in names})
     alike = reduce(and_, (f.col(name).eqNullSafe(f.col(f"right_{name}")) for name in names))
     return left.join(renamed, alike, how).drop(*(f"right_{name}" for name in names))
@@ -40,8 +39,5 @@ def null_safe_join(left: "DataFrame", right: "DataFrame", names: Sequence[str], 
 
 def first_landings(landed: "DataFrame", kind: Kind) -> "DataFrame":
     """Return the first landing of each record or message."""
-    from pyspark.sql import Window  # noqa: PLC0415 - Spark is optional
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
-    order = Window.partitionBy(*IDENTITY[kind]).orderBy("landed_ts", "lane", "segment", "ordinal")
+    order = window.Window.partitionBy(*IDENTITY[kind]).orderBy("landed_ts", "lane", "segment", "ordinal")
     return landed.withColumn("landing", f.row_number().over(order)).where("landing = 1").drop("landing")

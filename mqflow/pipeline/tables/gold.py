@@ -7,6 +7,7 @@ frames and return frames; `medallion` decides which windows are closed.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from mqflow.pipeline.extras import f, window
 from mqflow.pipeline.schemas import DAY_US, LENGTHS_US, TABLES, WINDOWS
 from mqflow.pipeline.tables.frames import null_safe_join
 from mqflow.pipeline.tables.silver import KEY, POISON
@@ -38,8 +39,6 @@ def poison_rate(attempted: "DataFrame", ended: "DataFrame", sizes: Sequence[str]
     it was. The column `messages` counts all messages of the handler. So the rates of the handler's exceptions add up to the
     rate of the handler.
     """
-    from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
-
     poisoned = ended.where(f.col("final_outcome").isin(*POISON))
     key = f.struct(*KEY)
     facts = attempted.select(
@@ -64,8 +63,6 @@ def poison_rate(attempted: "DataFrame", ended: "DataFrame", sizes: Sequence[str]
 
 def retry_curve(attempted: "DataFrame") -> "DataFrame":
     """Return `gold.retry_curve`: how often each attempt succeeds. Rows that stand for many attempts are left out."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     counted = (
         attempted.where("attempts = 1")
         .groupBy(day_of("event_ts").alias("day"), "queue", "handler", "attempt_no")
@@ -76,8 +73,6 @@ def retry_curve(attempted: "DataFrame") -> "DataFrame":
 
 def time_to_backout(ended: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame":
     """Return `gold.time_to_backout` from `silver.ends`: the time from first delivery to disposal of poison messages."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     poisoned = ended.where(f.col("final_outcome").isin(*POISON) & f.col("time_to_final_ms").isNotNull())
     return (
         poisoned.withColumn("window", window_of("final_ts", sizes))
@@ -94,8 +89,6 @@ def time_to_backout(ended: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "Data
 
 def redrive(redriven: "DataFrame") -> "DataFrame":
     """Return `gold.redrive` from `silver.redrives`."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     outcome = f.col("outcome")
     return redriven.groupBy(day_of("event_ts").alias("day"), "queue", "redrive_id").agg(
         f.count(f.lit(1)).alias("redriven"),
@@ -108,8 +101,6 @@ def redrive(redriven: "DataFrame") -> "DataFrame":
 
 def delay_accuracy(delayed: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame":
     """Return `gold.delay_accuracy` from `silver.delays`: how late each delay ended; below zero is early."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     return (
         delayed.withColumn("window", window_of("over_ts", sizes))
         .groupBy("window", "queue")
@@ -129,9 +120,6 @@ def dlq_reason(letters: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFra
     An archived letter left its queue when it landed; a browsed letter (`snapshot_id`) is still there. A window without arrivals
     and departures has no row.
     """
-    from pyspark.sql import Window  # noqa: PLC0415 - as above
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
     of = ("qmgr", "dlq", "dlh_reason", "dlh_dest_q", "put_appl_name")
     # The two times come from different clocks, and no letter leaves before it arrives.
     went = f.when(f.col("snapshot_id").isNull(), f.greatest("landed_ts", "dlh_put_ts"))
@@ -151,7 +139,7 @@ def dlq_reason(letters: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFra
     still = f.filter("ends", lambda end: (end > f.col("came")) & (f.col("went").isNull() | (end <= f.col("went"))))
     lying = null_safe_join(there, ends, of).select(*of, "came", f.explode(still).alias("end"))
     oldest = lying.groupBy(*of, "end").agg(f.min("came").alias("oldest"))
-    running = Window.partitionBy(*of, "length").orderBy("end")
+    running = window.Window.partitionBy(*of, "length").orderBy("end")
     ended = changes.withColumn("end", f.col("window")["end"]).withColumn("length", length_us())
     deep = ended.withColumn("depth_end", f.sum(f.col("arrived") - f.col("removed")).over(running))
     age = f.floor((f.unix_micros("end") - f.unix_micros("oldest")) / 1_000_000)
@@ -161,8 +149,6 @@ def dlq_reason(letters: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFra
 
 def pipeline_health(landed: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame":
     """Return `gold.pipeline_health` from `bronze.disposition`: the lag of landing, and rows that landed twice."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     lag_s = (f.unix_micros("landed_ts") - f.unix_micros("event_ts")) / 1_000_000
     return (
         landed.withColumn("window", window_of("landed_ts", sizes))
@@ -176,19 +162,17 @@ def pipeline_health(landed: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "Dat
     )
 
 
-def late_data(landed: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame":
+def late_data(landed: "DataFrame") -> "DataFrame":
     """Return `gold.late_data` from the records that landed after their windows had closed."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     return (
-        landed.withColumn("window", window_of("event_ts", sizes)).groupBy("window", "lane").agg(f.count(f.lit(1)).alias("rows"))
+        landed.withColumn("window", window_of("event_ts", WINDOWS))
+        .groupBy("window", "lane")
+        .agg(f.count(f.lit(1)).alias("rows"))
     )
 
 
 def window_of(column: str, sizes: Sequence[str]) -> "Column":
     """Return the windows that contain the time: one window, and so one row, for each size."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     made = []
     for size in sizes:
         size_us = LENGTHS_US[size]
@@ -199,20 +183,14 @@ def window_of(column: str, sizes: Sequence[str]) -> "Column":
 
 def length_us() -> "Column":
     """Return the length of the window, in microseconds of UTC: Spark's difference of local times is wrong twice a year."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     return f.unix_micros(f.col("window")["end"]) - f.unix_micros(f.col("window")["start"])
 
 
 def day_of(column: str) -> "Column":
     """Return the day (UTC) of the time; the time zone of the session does not matter."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     return f.date_from_unix_date(f.floor(f.unix_micros(column) / DAY_US).cast("int"))
 
 
 def _rank(column: str, share: float) -> "Column":
     """Return the smallest value that this share of all values does not exceed: an actual value, never a mean of two."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     return f.expr(f"cast(percentile_disc({share}) WITHIN GROUP (ORDER BY {column}) as bigint)")

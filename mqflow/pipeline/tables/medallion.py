@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from mqflow.journal.schemas import Kind
 from mqflow.pipeline.dead_letters.rules_columns import CompiledRules
+from mqflow.pipeline.extras import f
 from mqflow.pipeline.payload import Payload, payload_of
 from mqflow.pipeline.schemas import DAY_US, GOLD, LENGTHS_US
 from mqflow.pipeline.tables import alerts, changed_rows, gold, silver, silver_messages
@@ -141,8 +142,6 @@ def run_silver(
 
 def _messages(making: _Silver, landed: "DataFrame") -> "DataFrame | None":
     """Write the tables about messages. Returns the keys of the changed messages; None if all of them were made again."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
-
     run = making.run
     if not making.goes_on or not all(run.fits(name) for name in _ABOUT_MESSAGES):
         every = making.landed(landed, Kind.DISPOSITION)
@@ -228,8 +227,6 @@ def _deduplicated(landed: "DataFrame", kind: Kind, *, dedupe: bool) -> "DataFram
 
 def run_gold(spark: "SparkSession", tables: TableSet, silver_tables: TableSet, dispositions: "DataFrame") -> GoldRun:
     """Bring every gold table up to date with silver, in one step; `dispositions` can have newer records, which are ignored."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
-
     made = silver_tables.current()
     with tables.next() as run:
         before = run.before.state
@@ -269,8 +266,6 @@ def _watermark(closed_us: int | None) -> datetime | None:
 
 def _count_windows(spark: "SparkSession", run: Run, of: TableSet, made: Current, closed_us: int | None) -> None:
     """Write the tables with closing windows: closed windows stay, and the rows since the first open window are counted."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     since_us = None if closed_us is None else closed_us // _HOUR_US * _HOUR_US  # all windows divide an hour
 
     def recent(name: str, column: str) -> "DataFrame":
@@ -291,8 +286,6 @@ def _count_windows(spark: "SparkSession", run: Run, of: TableSet, made: Current,
 
 def _continue(spark: "SparkSession", run: Run, name: str, counted: "DataFrame", closed_us: int | None) -> None:
     """Write the closed windows of the old state, and the new counts of all other windows."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     if closed_us is None:
         run.write_small(name, counted)
         return
@@ -325,8 +318,6 @@ def _count_days(spark: "SparkSession", run: Run, of: TableSet, made: Current) ->
 
 def _count_landed(spark: "SparkSession", run: Run, landed: "DataFrame", new: "DataFrame") -> None:
     """Write the table by time of landing: only the windows since the earliest new row are counted again."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     name = "pipeline_health"
     if not run.fits(name):
         run.write_small(name, gold.pipeline_health(landed))
@@ -346,8 +337,6 @@ def _time(micros: int) -> datetime:
 
 def _watermark_us(records: "DataFrame", closed_us: int | None) -> int | None:
     """Return the latest event less the lateness; it never moves back. No event counts as later than its landing."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     happened = f.least(f.unix_micros("event_ts"), f.unix_micros("landed_ts"))
     latest: int | None = records.agg(f.max(happened).alias("latest")).collect()[0]["latest"]
     if latest is None:
@@ -357,8 +346,6 @@ def _watermark_us(records: "DataFrame", closed_us: int | None) -> int | None:
 
 def _count_late(rows: "DataFrame", closed_us: int | None) -> int:
     """Return how many rows belong to a closed window. Only the short windows are checked, because they close first."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     length_us = min(LENGTHS_US.values())
     end = (f.floor(f.unix_micros("event_ts") / length_us) + 1) * length_us
     return rows.where(end <= (closed_us or 0)).count()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from mqflow.mqi.reason_codes import Reason
 from mqflow.pipeline.dead_letters.rules_columns import CompiledRules
+from mqflow.pipeline.extras import f, window
 from mqflow.pipeline.schemas import TABLES
 from mqflow.pipeline.tables.frames import null_safe_join
 
@@ -71,9 +72,6 @@ _FEEDBACK_EXPIRATION: Final = 258
 
 def attempts(dispositions: "DataFrame") -> "DataFrame":
     """Return `silver.attempt` from `bronze.disposition`."""
-    from pyspark.sql import Window  # noqa: PLC0415 - Spark is optional
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
     records = _with_life(dispositions)
     seen = (
         records.where("is_attempt")
@@ -91,7 +89,7 @@ def attempts(dispositions: "DataFrame") -> "DataFrame":
         nothing.cast("string").alias("exc_class"), nothing.cast("string").alias("exc_fingerprint"),
         nothing.cast("string").alias("consumer"),
     )  # fmt: skip
-    in_order = Window.partitionBy(*KEY, "life").orderBy("attempt_no")
+    in_order = window.Window.partitionBy(*KEY, "life").orderBy("attempt_no")
     every = seen.unionByName(missing).withColumn("wait_ms", _ms(f.lag("done_ts").over(in_order), f.col("get_ts")))
     handled = every.withColumn("handle_ms", _ms(f.col("get_ts"), f.col("done_ts"))).withColumnRenamed("get_ts", "first_get_ts")
     return handled.select(*TABLES["attempt"].columns)
@@ -99,8 +97,6 @@ def attempts(dispositions: "DataFrame") -> "DataFrame":
 
 def messages(dispositions: "DataFrame", attempted: "DataFrame") -> "DataFrame":
     """Return `silver.message` from `bronze.disposition` and its attempts."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     records = _with_life(dispositions)
     when = f.struct("life", "backout_count", "event_ts")
     final = f.col("outcome").isin(*FINAL)
@@ -131,8 +127,6 @@ def ends(dispositions: "DataFrame") -> "DataFrame":
     Tables that count by time use these rows, because a redrive does not undo that the message was poison before. Ends that no
     handler decided are left out: an action of the DLQ handler or the delay processor is not poison of a handler.
     """
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     when = f.struct("backout_count", "event_ts")
     final, failed = f.col("outcome").isin(*FINAL), f.col("exc_class").isNotNull()
     grouped = _with_life(dispositions).groupBy(*KEY, "life")
@@ -153,12 +147,11 @@ def dead_letters(letters: "DataFrame", rules: CompiledRules | None = None) -> "D
 
     `duplicate_of` is the MsgId of the first message with the same data and destination; null for that message itself.
     """
-    from pyspark.sql import Window  # noqa: PLC0415 - as above
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
     number = f.lit(None).cast("int") if rules is None else rules.first_match()
     action = f.lit(None).cast("string") if rules is None else f.when(f.col("has_dlh"), rules.action(f.col("rule_index")))
-    alike = Window.partitionBy("qmgr", "dlq", "dlh_dest_q", "body_sha256").orderBy("dlh_put_ts", "lane", "segment", "ordinal")
+    alike = window.Window.partitionBy("qmgr", "dlq", "dlh_dest_q", "body_sha256").orderBy(
+        "dlh_put_ts", "lane", "segment", "ordinal"
+    )
     first = f.first("msg_id").over(alike)
     known = f.col("body_sha256").isNotNull() & (f.row_number().over(alike) > 1)
     age_s = (_ms(f.col("dlh_put_ts"), f.col("landed_ts")) / 1000).cast("long")
@@ -178,11 +171,12 @@ def redrives(dispositions: "DataFrame") -> "DataFrame":
 
     The record of the redrive has the id. Later records of the message, until the next redrive, belong to that id.
     """
-    from pyspark.sql import Window  # noqa: PLC0415 - as above
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
     final = f.col("outcome").isin(*FINAL)
-    before = Window.partitionBy(*KEY).orderBy("event_ts", "backout_count", "disp_id").rowsBetween(Window.unboundedPreceding, 0)
+    before = (
+        window.Window.partitionBy(*KEY)
+        .orderBy("event_ts", "backout_count", "disp_id")
+        .rowsBetween(window.Window.unboundedPreceding, 0)
+    )
     records = _message_records(dispositions).withColumn("redrive_id", f.last("redrive_id", ignorenulls=True).over(before))
     return (
         records.where("redrive_id is not null")
@@ -201,8 +195,6 @@ def delays(dispositions: "DataFrame") -> "DataFrame":
     `over_ts` is the end of the delay; `error_ms` is the time from the due time to the end. A delay ends when the message is
     released. If no record of the release exists, the delay ends at the next delivery.
     """
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     records = _message_records(dispositions)
     delayed = records.where(f.col("due_ts").isNotNull()).select(*KEY).distinct()
     over = _with_life(null_safe_join(records, delayed, KEY, "left_semi")).withColumn("over_ts", _delay_end())
@@ -211,8 +203,6 @@ def delays(dispositions: "DataFrame") -> "DataFrame":
 
 def _delay_end() -> "Column":
     """Return the end of the delay in a record; null if the record has no delay, or another record has the end."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     due, following = f.col("due_ts").isNotNull(), f.col("following")
     delivered = (f.col("outcome") == DEFERRED) & (following["outcome"] != RELEASED)
     return f.when(due & (f.col("outcome") == RELEASED), f.col("event_ts")).when(due & delivered, following["get_ts"])
@@ -225,13 +215,10 @@ def _message_records(dispositions: "DataFrame") -> "DataFrame":
 
 def _with_life(dispositions: "DataFrame") -> "DataFrame":
     """Add `life`, the number of ends of the message before the record, and `is_attempt` to the records."""
-    from pyspark.sql import Window  # noqa: PLC0415 - as above
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
     # For two records of the same time, the lower count is first; a record without a delivery (a release) comes before both.
     order = "event_ts, rank, disp_id"
-    in_order = Window.partitionBy(*KEY).orderBy(*order.split(", "))
-    ended = f.sum(f.col("outcome").isin(*FINAL).cast("int")).over(in_order.rowsBetween(Window.unboundedPreceding, -1))
+    in_order = window.Window.partitionBy(*KEY).orderBy(*order.split(", "))
+    ended = f.sum(f.col("outcome").isin(*FINAL).cast("int")).over(in_order.rowsBetween(window.Window.unboundedPreceding, -1))
     # A disposal after a handling has the time at which the handling ended. A message that is already poison when it is got has
     # no handling, so no time. BOTHRESH cannot show this: backouts that other messages of the unit caused do not count.
     disposed = f.col("outcome").isin(*POISON, *_STILL_THERE) & f.col("done_ts").isNotNull()
@@ -250,8 +237,6 @@ def _with_life(dispositions: "DataFrame") -> "DataFrame":
 
 def _unobserved(records: "DataFrame") -> "DataFrame":
     """Return the attempts that a later BackoutCount proves but no record has, at the time of the earliest proof."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     # A poison message that stayed on its queue has a record, but no handler got it: this is not an attempt.
     stayed = (f.col("outcome") == "left") & f.col("handler").isNotNull()
     number = f.when(f.col("is_attempt") | stayed, _attempt_number())
@@ -271,15 +256,11 @@ def _unobserved(records: "DataFrame") -> "DataFrame":
 
 def _attempt_number() -> "Column":
     """Return the attempt number of a delivery: its BackoutCount plus one, but at most `COUNT_MAX`."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     return f.least("backout_count", f.lit(COUNT_MAX - 1)) + 1
 
 
 def _gaps() -> "Column":
     """Return the gaps in the attempt numbers from 1 to `proved`: the number before each gap, and its last missing number."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     seen = f.array_sort(f.filter("seen", lambda one: one.between(1, f.col("proved"))))
     before, last = f.concat(f.array(f.lit(0)), seen), f.concat(f.transform(seen, lambda one: one - 1), f.array("proved"))
     gaps = f.zip_with(before, last, lambda one, other: f.struct(one.alias("before"), other.alias("last")))
@@ -288,7 +269,6 @@ def _gaps() -> "Column":
 
 def _gap_rows(gap: "Column") -> "Column":
     """Return a row for each missing attempt of a gap, or one row for all of them if there are more than `UNOBSERVED_MAX`."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     def row(number: "Column", attempts: "Column") -> "Column":
         return f.struct(number.alias("attempt_no"), attempts.alias("attempts"))
@@ -299,21 +279,15 @@ def _gap_rows(gap: "Column") -> "Column":
 
 
 def _ms(start: "Column", end: "Column") -> "Column":
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     return f.floor((f.unix_micros(end) - f.unix_micros(start)) / 1000)
 
 
 def _reason_name(reason: "Column") -> "Column":
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     pairs = [part for one in Reason for part in (f.lit(int(one)), f.lit(one.mq_name))]
     return f.coalesce(f.element_at(f.create_map(*pairs), reason), reason.cast("string"))
 
 
 def _reason_group(reason: "Column") -> "Column":
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     group = f.when(reason == _FEEDBACK_EXPIRATION, "expiry")
     for name, reasons in REASON_GROUPS.items():
         if reasons:

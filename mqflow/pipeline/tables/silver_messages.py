@@ -6,6 +6,7 @@ failed on a backed-out message.
 
 from typing import TYPE_CHECKING, Final
 
+from mqflow.pipeline.extras import f, window
 from mqflow.pipeline.payload import Payload
 from mqflow.pipeline.schemas import TABLES
 from mqflow.pipeline.tables.frames import null_safe_join
@@ -28,8 +29,6 @@ def backout_messages(kept: "DataFrame", ended: "DataFrame", attempted: "DataFram
     all matching moves come from one queue. If a message was moved several times (put back, and failed again), the last move
     before its landing counts. For a message without a source queue (no MQRFH2 of mqflow) the records alone decide.
     """
-    from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
-
     # The time is first, because the latest move counts.
     maker = f.struct("final_ts", "queue", "handler", "attempts", f.col("last_exc_class").alias("exc_class"))
     moved = (
@@ -55,8 +54,6 @@ def backout_messages(kept: "DataFrame", ended: "DataFrame", attempted: "DataFram
 
 def _with_attempts(ended: "DataFrame", attempted: "DataFrame") -> "DataFrame":
     """Return the ends with the number of deliveries until each end."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     sums = attempted.groupBy(*KEY, f.col("life").alias("life_of")).agg(f.sum(f.col("attempts").cast("long")).alias("n"))
     until = f.coalesce(f.sum(f.when(f.col("life_of") <= f.col("life"), f.col("n"))), f.lit(0))
     joined = null_safe_join(ended, sums, KEY, "left").groupBy(*ended.columns)
@@ -71,18 +68,13 @@ def payloads(landed: "DataFrame", payload: Payload) -> "DataFrame":
 
 def _duplicate_of(queue: str) -> "Column":
     """Return the MsgId of the first message of the same queue with the same data; null for this first message."""
-    from pyspark.sql import Window  # noqa: PLC0415 - as above
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
-    alike = Window.partitionBy("qmgr", queue, "body_sha256").orderBy("put_ts", "lane", "segment", "ordinal")
+    alike = window.Window.partitionBy("qmgr", queue, "body_sha256").orderBy("put_ts", "lane", "segment", "ordinal")
     known = f.col("body_sha256").isNotNull() & (f.row_number().over(alike) > 1)
     return f.when(known, f.first("msg_id").over(alike))
 
 
 def _limited(frame: "DataFrame", payload: Payload) -> "DataFrame":
     """Cut bodies by the rule of `pipeline.payload.limited`. The column `body_truncated` marks a cut body."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
     if payload.kind == "full":
         return frame
     body = f.col("body")

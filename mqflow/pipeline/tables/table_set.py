@@ -17,6 +17,7 @@ from msgspec import Struct, field
 
 from mqflow.folders import ChangedError, Folder, Version, folder_at
 from mqflow.pipeline.errors import PipelineError
+from mqflow.pipeline.extras import f
 from mqflow.pipeline.schemas import TABLES, Table
 from mqflow.pipeline.tables import delta_writes
 from mqflow.pipeline.tables.delta_table import read_delta
@@ -317,7 +318,6 @@ class TableSet(Struct, frozen=True):
 
 def as_declared(frame: "DataFrame", table: Table) -> "DataFrame":
     """Return the frame in the columns and types of the table. Raises `PipelineError` if the frame lacks a column."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
     from pyspark.sql.types import StructType  # noqa: PLC0415
 
     missing = [name for name in table.columns if name not in frame.columns]
@@ -329,8 +329,6 @@ def as_declared(frame: "DataFrame", table: Table) -> "DataFrame":
 
 def dated(frame: "DataFrame", table: Table) -> "DataFrame":
     """Return the frame with the column of its partitions: the date (UTC) of the table's time."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
-
     day = f.date_from_unix_date(f.floor(f.unix_micros(f.col(table.dated)) / delta_writes.DAY_US).cast("int"))
     return frame.withColumn(delta_writes.DATE, f.col(table.dated) if table.dated == "day" else day)
 
