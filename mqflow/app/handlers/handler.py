@@ -7,7 +7,7 @@ import inspect
 import math
 import sys
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from types import NoneType, UnionType
@@ -115,13 +115,10 @@ class Handler:
         code = getattr(_bodies_of(self.function)[-1], "__code__", None)  # a function that is written in C has no code
         return f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code else ""
 
-    async def __call__(
+    def __call__(
         self, payload: Any, message: Message | Sequence[Message], context: Context | None, delivery: Delivery
-    ) -> Any:
-        """Call the function and return its result. A plain function runs in a thread of the handler's own pool.
-
-        If a plain function returns an awaitable, this method awaits it: a decorator can hide that its function is async.
-        """
+    ) -> Awaitable[Any]:
+        """Call the function, and return its result when awaited. This is a plain function: see `ListenerDeclaration`."""
         if self._only_payload:
             arguments = {self._only_payload: payload}
         else:
@@ -130,8 +127,16 @@ class Handler:
             if self.from_message and isinstance(message, Message):
                 arguments |= arguments_from(self.from_message, message)
         if self.is_async:
-            delivery.running = coroutine = self._call(**arguments)
-            return await coroutine
+            coroutine: Awaitable[Any] = self._call(**arguments)
+            delivery.running = coroutine
+            return coroutine
+        return self._call_plain(arguments, delivery)
+
+    async def _call_plain(self, arguments: dict[str, Any], delivery: Delivery) -> Any:
+        """Call a plain function, in a thread of the handler's own pool, and return its result.
+
+        If the function returns an awaitable, this method awaits it: a decorator can hide that its function is async.
+        """
         if delivery.on_thread:
             delivery.running = threading.get_ident()
             result = self._call(**arguments)

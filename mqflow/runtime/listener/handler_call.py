@@ -32,7 +32,10 @@ _UNDER_IT: Final = "something that the handler waited for was cancelled, and not
 
 
 async def call_handler(
-    handler: Callable[[T], Awaitable[Outcome | None]], argument: T, never_retry: tuple[type[BaseException], ...]
+    handler: Callable[[T], Awaitable[Outcome | None]],
+    argument: T,
+    never_retry: tuple[type[BaseException], ...],
+    cancellations: Callable[[], int] = is_cancelled_from_within,
 ) -> Outcome:
     """Call the handler. Return its outcome, or `COMPLETED` if it returns None. An exception gives an outcome too.
 
@@ -48,7 +51,7 @@ async def call_handler(
         outcome = outcome_of(error, never_retry)
     except BaseException as error:  # noqa: BLE001 - as above; `_outcome_of` raises the exceptions that are no outcome
         outcome = await _outcome_of(error, never_retry)
-    if is_cancelled_from_within() and await remove_cancellation() and isinstance(outcome, Completed):
+    if cancellations() and await remove_cancellation() and isinstance(outcome, Completed):
         return Failed("asyncio.CancelledError", f"{_BY_ITSELF}; then the handler returned without a wait")
     return outcome
 

@@ -21,6 +21,7 @@ from mqflow.policy.message_group import ends_group, too_large
 from mqflow.policy.poison.disposition import Completed, Failed, Interrupted, Outcome, Settlement, Undecodable
 from mqflow.policy.poison.outcomes import UndecodableError
 from mqflow.policy.reconnect.reason_classes import Class, classify, needs_reconnect
+from mqflow.runtime.cancellation import cancellations_of_task
 from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.connection.reconnecting_session import delivers
 from mqflow.runtime.connection.session import Session
@@ -84,6 +85,7 @@ class Worker:
         #: Only behind a gate: True until a get has succeeded after a refusal.
         self._probes = False
         self._outcome_of: Callable[[Sequence[Delivery]], Awaitable[Outcome]] = self._handle
+        self._cancellations: Final = cancellations_of_task()  # asked once, because every message needs it
         if state.gate is not None:
             self._outcome_of = partial(self._handle_behind, state.gate)
         if self._spec.handles_on_thread and self._records is None and isinstance(session, ThreadedSession):
@@ -379,19 +381,19 @@ class Worker:
             elif call[-1].got.descriptor.backout_count:
                 step = await self._disposer.examine(unit, call[-1])
             if isinstance(step, CallHandler):
-                step = await self._call(unit, call)
+                outcome = await self._outcome_of(call)  # not in `_failed`: each coroutine takes time for each message
+                step = DONE if isinstance(outcome, Completed) else await self._failed(unit, call, outcome)
             if isinstance(step, BackOut):
                 return step
         if self._records is not None:
             await self._records.committed(unit.completed)
         return DONE
 
-    async def _call(self, unit: Unit, call: Sequence[Delivery]) -> Step:
-        """Call the handler. If a message of a batch cannot be decoded, only that message fails; the handler gets the others.
+    async def _failed(self, unit: Unit, call: Sequence[Delivery], outcome: Outcome) -> Step:
+        """Decide about a failed call. If a message of a batch cannot be decoded, only it fails; the handler gets the others.
 
         A message group fails as a whole if one of its messages cannot be decoded.
         """
-        outcome = await self._outcome_of(call)
         while self._spec.handles_batch and len(call) > 1 and (undecodable := _undecodable_of(call, outcome)):
             step = await self._disposer.failed(unit, undecodable, outcome)
             if not isinstance(step, DeliveryDone):
@@ -486,7 +488,7 @@ class Worker:
         if deliveries[0].rest is not None:
             return call_handler(rest_of, deliveries, spec.never_retry)
         if spec.time_limit_s is None:
-            return call_handler(spec.handle, deliveries, spec.never_retry)
+            return call_handler(spec.handle, deliveries, spec.never_retry, self._cancellations)
         return call_handler_within(spec.time_limit_s, spec.handle, deliveries, spec.never_retry)
 
 
