@@ -14,16 +14,16 @@ from mqflow.fap.transmission_segments import SegmentType
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers import delay, rfh2
 from mqflow.mqi.headers.rfh2 import RFH2, Folder, FolderProperty
-from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, SubscribeOption
+from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption, SubscribeOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
-from mqflow.verbs import GetOptions, Got, ObjectDescriptor
+from mqflow.verbs import ObjectDescriptor
 from tests.embedded.channel.memory_program import Program
 from tests.fap.client_half import ORDER
+from tests.queue_contents import browsed
 
 MANAGED = SubscribeOption.CREATE | SubscribeOption.MANAGED | SubscribeOption.ANY_USERID
 UNANSWERED = PutOption.ASYNC_RESPONSE | PutOption.SYNCPOINT
-BROWSE = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT | GetOption.PROPERTIES_FORCE_MQRFH2)
 SHARED = 0x50
 MQSC = """
 DEFINE QLOCAL(Q1)
@@ -43,13 +43,6 @@ def queue_manager() -> Iterator[EmbeddedQueueManager]:
 @pytest.fixture
 def program(queue_manager: EmbeddedQueueManager) -> Program:
     return Program(queue_manager)
-
-
-def found_on(queue_manager: EmbeddedQueueManager, queue: str) -> list[Got]:
-    connection = queue_manager.connect()
-    found = connection.get_many(connection.open(queue, OpenOption.BROWSE), BROWSE, 100)
-    connection.disconnect()
-    return found
 
 
 def publish(queue_manager: EmbeddedQueueManager, body: bytes, options: PutOption = PutOption.NO_SYNCPOINT) -> None:
@@ -126,7 +119,7 @@ def test_a_subscription_without_managed_uses_the_queue_of_the_call(
     codes, queue, _ = subscribed(program, wanted(SubscribeOption.CREATE), program.handle)
     publish(queue_manager, b"5")
 
-    assert (OK, program.handle, 1) == (codes, queue, len(found_on(queue_manager, "Q1")))
+    assert (OK, program.handle, 1) == (codes, queue, len(browsed(queue_manager, "Q1")))
 
 
 def test_a_subscription_with_a_wrong_handle_is_refused(program: Program) -> None:
@@ -186,13 +179,13 @@ def test_a_message_that_asks_for_a_delay_is_staged(program: Program, queue_manag
 
     assert OK == program.call(SegmentType.SPI, spi_put_body(*with_delay("60000", 1_200)), handle)[:2]
 
-    [staged] = found_on(queue_manager, queue_manager.staging_queue)
+    [staged] = browsed(queue_manager, queue_manager.staging_queue)
     header = delay.parse(staged.body)
     assert (60_000, "Q1", "MQHRF2", 1_200, 1_000_000) == (
         header.delay_ms, header.target, header.format, header.expiry_tenths, header.sent_wall_ms,
     )  # fmt: skip
     assert b"later" == staged.body[-5:]
-    assert [] == found_on(queue_manager, "Q1")
+    assert [] == browsed(queue_manager, "Q1")
 
 
 def test_maxmsgl_of_the_channel_counts_a_delayed_message_without_its_staging_header(program: Program) -> None:
@@ -212,7 +205,7 @@ def test_a_put_of_the_spi_without_a_delay_is_a_put(program: Program, queue_manag
     for descriptor, body in (with_delay("0"), (MessageDescriptor(), b"plain")):
         assert OK == program.call(SegmentType.SPI, spi_put_body(descriptor, body), handle)[:2]
 
-    assert [b"later", b"plain"] == [got.body[-5:] for got in found_on(queue_manager, "Q1")]
+    assert [b"later", b"plain"] == [got.body[-5:] for got in browsed(queue_manager, "Q1")]
 
 
 @pytest.mark.parametrize(
@@ -230,7 +223,7 @@ def test_a_delay_that_is_not_valid_is_refused(
     body = spi_put_body(*with_delay(given, expiry_tenths))
 
     assert (2, reason) == program.call(SegmentType.SPI, body, opened(program, "Q1"))[:2]
-    assert [] == found_on(queue_manager, queue_manager.staging_queue)
+    assert [] == browsed(queue_manager, queue_manager.staging_queue)
 
 
 def test_a_delayed_publication_that_would_expire_before_its_delay_is_refused(program: Program) -> None:
@@ -251,7 +244,7 @@ def test_a_put_that_the_client_does_not_wait_for_has_no_answer(program: Program,
     assert [] == program.send(SegmentType.MQPUT, put_body(b"quick", UNANSWERED), opened(program, "Q1"))
     assert OK == program.call(SegmentType.MQCMIT)[:2]
 
-    assert [b"quick"] == [got.body for got in found_on(queue_manager, "Q1")]
+    assert [b"quick"] == [got.body for got in browsed(queue_manager, "Q1")]
 
 
 def test_a_failed_put_without_an_answer_backs_the_unit_of_work_out_at_the_commit(
@@ -262,7 +255,7 @@ def test_a_failed_put_without_an_answer_backs_the_unit_of_work_out_at_the_commit
         assert [] == program.send(SegmentType.MQPUT, put_body(body, UNANSWERED), handle)
 
     assert (2, Reason.BACKED_OUT) == program.call(SegmentType.MQCMIT)[:2]
-    assert [] == found_on(queue_manager, "ONE")
+    assert [] == browsed(queue_manager, "ONE")
     assert OK == program.call(SegmentType.MQCMIT)[:2]
 
 
@@ -274,7 +267,7 @@ def test_a_failed_put_of_a_non_persistent_message_without_an_answer_leaves_its_u
         assert [] == program.send(SegmentType.MQPUT, put_body(body, UNANSWERED, persistence=0), handle)
 
     assert OK == program.call(SegmentType.MQCMIT)[:2]
-    assert [b"fits"] == [got.body for got in found_on(queue_manager, "ONE")]
+    assert [b"fits"] == [got.body for got in browsed(queue_manager, "ONE")]
 
 
 @pytest.mark.parametrize(("end", "said"), [(SegmentType.MQBACK, OK), (SegmentType.MQDISC, (1, Reason.BACKED_OUT))])
@@ -286,7 +279,7 @@ def test_a_failed_put_without_an_answer_leaves_nothing_after_a_backout_or_a_disc
         program.send(SegmentType.MQPUT, put_body(body, UNANSWERED), handle)
 
     assert said == program.call(end)[:2]
-    assert [] == found_on(queue_manager, "ONE")
+    assert [] == browsed(queue_manager, "ONE")
 
 
 def test_mqstat_counts_the_puts_without_an_answer_and_names_the_first_failure(program: Program) -> None:

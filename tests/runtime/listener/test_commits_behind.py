@@ -13,13 +13,14 @@ from mqflow import Backout, Batch, Context, Reject
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.events import Decided, ListenerPaused, Settled
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
+from mqflow.mqi.options import GetOption, OpenOption, Persistence
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Completed, Failed, Settlement
 from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.testing.kit import carry_out
 from mqflow.verbs import GetOptions
 from tests.embedded.storage.scripted_store import FULL, UNKNOWN, ScriptedStore
+from tests.queue_contents import put
 from tests.runtime.listener.staged import LATEST_S, StagedApplication
 
 pytestmark = pytest.mark.anyio
@@ -38,12 +39,8 @@ class Stage(StagedApplication):
         carry_out(self.queue_manager.administration, ["DEFINE QLOCAL(OUT)", "DEFINE QLOCAL(IN) BOTHRESH(3) BOQNAME(OUT)"])
 
     def put(self, count: int) -> None:
-        connection = self.queue_manager.connect()
-        handle = connection.open("IN", OpenOption.OUTPUT)
-        for number in range(count):
-            persistent = MessageDescriptor(persistence=Persistence.PERSISTENT)
-            connection.put(handle, persistent, b"%d" % number, PutOption.NO_SYNCPOINT)
-        connection.disconnect()
+        persistent = MessageDescriptor(persistence=Persistence.PERSISTENT)
+        put(self.queue_manager, "IN", *(b"%d" % number for number in range(count)), descriptor=persistent)
 
     def answer_all(self) -> None:
         """Let the store answer every call from now on."""
