@@ -1,4 +1,4 @@
-"""What most tests of handlers do: they define queues, and run an application in virtual time until its messages are handled."""
+"""Helpers for most tests of handlers: define queues, and run an application in virtual time until its messages are handled."""
 
 from typing import Any
 

@@ -13,8 +13,8 @@ FIFO = 1
 @pytest.mark.parametrize(
     ("sent", "seconds", "how", "left"),
     [
-        pytest.param(100, 2.5, GetOption.NO_SYNCPOINT, 75, id="what is left"),
-        pytest.param(100, 2.5, GetOption.BROWSE_FIRST, 75, id="what is left, to a browse"),
+        pytest.param(100, 2.5, GetOption.NO_SYNCPOINT, 75, id="the rest"),
+        pytest.param(100, 2.5, GetOption.BROWSE_FIRST, 75, id="the rest, to a browse"),
         pytest.param(-1, 1_000_000, GetOption.NO_SYNCPOINT, -1, id="unlimited"),
         pytest.param(10, 0.999, GetOption.NO_SYNCPOINT, 1, id="never zero"),
         pytest.param(10, -3600, GetOption.NO_SYNCPOINT, 10, id="no more than its sender gave, if the clock is set back"),

@@ -1,7 +1,7 @@
 """Runs tests in a process of their own, in which ibmmq or pymqi is the real, unmodified package on the stand-in library.
 
 A process has one such library, and a fault of a C extension ends its process. So the tests run in a child, by name, one after
-the other: each test with the parameter `program` gets its `Program` there, once with each package.
+the other. Each test with the parameter `program` gets its `Program` there, once with each package.
 """
 
 import gc
