@@ -47,10 +47,11 @@ class _Row(Struct, frozen=True):
 @json_option
 @url_option
 def command(application: str, configuration: bool, as_json: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
-    """Show the effective values of each listener of MODULE:APP, and where each was set: queue, source or settings.
+    """Show the effective values of each listener of MODULE:APP, and where each was set: queue, settings or source.
 
-    The command inquires BOTHRESH and BOQNAME of each queue, and DEFPSIST of the queues of publishers with persistent=None. It
-    prints a warning if an inquiry fails or a value looks wrong, and for each publisher of non-persistent results.
+    A default of the source code counts as source. The command inquires BOTHRESH and BOQNAME of each queue, and DEFPSIST of the
+    queues of publishers with persistent=None. It prints a warning if an inquiry fails or a value looks wrong, and for each
+    publisher of non-persistent results.
     """
     app = load_application(application, url=url)
     settings = app.settings or Settings()
