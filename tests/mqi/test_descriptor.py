@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from mqflow.mqi.descriptor import MQMD1_BYTES, MQMD2_BYTES, NO_ID, MessageDescriptor
 from mqflow.mqi.errors import MQIError
@@ -89,12 +89,8 @@ def test_version_1_has_no_group_and_segment_fields() -> None:
 
 def test_a_new_descriptor_has_the_initial_values() -> None:
     #: The defaults of the layout table; version 2.
-    default = MessageDescriptor()
-
-    assert (8, -1, 0, 0) == (default.message_type, default.expiry_tenths, default.feedback, default.report)
-    assert (546, 0, "", -1, 2) == (default.encoding, default.ccsid, default.format, default.priority, default.persistence)
-    assert (NO_ID, NO_ID, NO_ID) == (default.message_id, default.correlation_id, default.group_id)
-    assert (1, 0, 0, -1) == (default.sequence_number, default.offset, default.message_flags, default.original_length)
+    first = (0, 8, -1, 0, 546, 0, "", -1, 2, NO_ID, NO_ID, 0, "", "", "", bytes(32), "", 0, "", "", "", "")
+    assert (*first, NO_ID, 1, 0, 0, -1) == astuple(MessageDescriptor())
 
 
 def test_a_character_field_ends_at_its_first_nul() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 from hypothesis import given
+from msgspec.structs import astuple
 
 from mqflow.mqi.errors import HeaderError, MQIError
 from mqflow.mqi.headers.dead_letter import DLH_BYTES, DeadLetterHeader, parse, to_bytes
@@ -44,18 +45,7 @@ def test_every_field_is_at_its_offset_in_the_byte_order_of_the_structure_before(
 
 
 def test_a_new_dead_letter_header_has_the_initial_values() -> None:
-    default = DeadLetterHeader()
-
-    assert (0, "", "", 546, -2, "", 0, "") == (
-        default.reason,
-        default.destination_queue,
-        default.destination_queue_manager,
-        default.encoding,
-        default.ccsid,
-        default.format,
-        default.put_application_type,
-        default.put_application_name,
-    )
+    assert (0, "", "", 546, -2, "", 0, "", "", "") == astuple(DeadLetterHeader())
 
 
 @given(dead_letter_headers, encodings, field_ccsids)

@@ -2,6 +2,7 @@
 
 import pytest
 from hypothesis import given
+from msgspec.structs import astuple
 
 from mqflow.mqi.errors import HeaderError
 from mqflow.mqi.headers.descriptor_extension import MDE_BYTES, DescriptorExtension, parse, to_bytes
@@ -44,12 +45,7 @@ def test_every_field_is_at_its_offset_in_the_byte_order_of_the_structure_before(
 
 def test_a_new_extension_has_the_initial_values() -> None:
     #: The defaults of the layout table; the fields are those of an MQMD that is in no group.
-    default = DescriptorExtension()
-
-    assert (546, -2, "", 0) == (default.encoding, default.ccsid, default.format, default.flags)
-    assert (bytes(24), 1, 0, 0, -1) == (
-        default.group_id, default.sequence_number, default.offset, default.message_flags, default.original_length,
-    )  # fmt: skip
+    assert (546, -2, "", 0, bytes(24), 1, 0, 0, -1) == astuple(DescriptorExtension())
 
 
 @given(descriptor_extensions, encodings, field_ccsids)
