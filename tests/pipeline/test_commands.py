@@ -3,6 +3,7 @@
 `test_flights_on_spark` tests their work, from queues to the page.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,18 @@ def test_the_files_of_a_first_run_that_was_killed_before_its_commit_are_no_table
     (tmp_path / "bronze" / "dead_letter" / "ingest_date=2026-01-02").mkdir(parents=True)
 
     assert 0 == jobs.bronze_table(spark, tmp_path, Kind.DEAD_LETTER).count()
+
+
+def test_each_job_runs_in_a_thread_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
+    generate_journal(tmp_path / "journal", Kind.DEAD_LETTER, segments=1, rows=3)
+
+    def rows() -> int:
+        return jobs.bronze_table(spark, tmp_path / "tables", Kind.DEAD_LETTER).count()
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(jobs.bronze, spark, tmp_path / "journal", tmp_path / "tables").result()
+    with ThreadPoolExecutor(1) as thread:
+        assert 3 == thread.submit(rows).result()
 
 
 @pytest.mark.usefixtures("interpreted")
