@@ -524,7 +524,7 @@ def test_the_format_of_a_document_is_the_option_or_the_end_of_the_file(run: Run,
     plain = run("docs", f"{name}:app")
     named = {format_: run("docs", f"{name}:app", "--format", format_).stdout for format_ in ("json", "yaml", "html")}
     for file in ("a.YML", "a.txt", "a.html"):
-        assert f"{file}: 1 channels, 1 operations.\n" == run("docs", f"{name}:app", "-o", file).stderr
+        assert f"{file}: 1 channel, 1 operation.\n" == run("docs", f"{name}:app", "-o", file).stderr
     run("docs", f"{name}:app", "-o", "b.html", "--format", "json")
 
     assert (plain.stdout, "") == (named["json"], plain.stderr)
