@@ -50,7 +50,7 @@ def _found(texts: dict[str, bytes], secret: str) -> list[str]:
     return [name for name, text in texts.items() if secret.encode() in text]
 
 
-def _next_bodies(queue: str, at_most: int, wait_ms: int = 15_000) -> list[bytes]:
+def _next_bodies(queue: str, at_most: int, wait_ms: int = 60_000) -> list[bytes]:
     """Get up to so many messages, and wait for each."""
     connection = ServedQueueManager(Path("QM1/served.sock")).connect()
     handle = connection.open(queue, OpenOption.INPUT_SHARED)
