@@ -118,7 +118,7 @@ class Handler:
     def __call__(
         self, payload: Any, message: Message | Sequence[Message], context: Context | None, delivery: Delivery
     ) -> Awaitable[Any]:
-        """Call the function, and return its result when awaited. This is a plain function: see `ListenerDeclaration`."""
+        """Call the function, and return its result when awaited. A further coroutine would take time for each message."""
         if self._only_payload:
             arguments = {self._only_payload: payload}
         else:
