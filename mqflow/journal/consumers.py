@@ -169,7 +169,6 @@ def _file(name: str) -> str:
 
 
 def _check_forward(before: Consumer, offsets: Mapping[str, int]) -> None:
-    """Raise `ConsumerError` if an offset goes back."""
     for lane, number in offsets.items():
         if number < before.offsets.get(lane, 0):
             raise ConsumerError(
@@ -179,7 +178,6 @@ def _check_forward(before: Consumer, offsets: Mapping[str, int]) -> None:
 
 
 def _with_lanes(before: Consumer, kind: Kind | None, lanes: Sequence[str]) -> Consumer:
-    """Return the consumer with this kind and these lanes added to its own."""
     if kind is None:
         return before
     if before.kind is None:

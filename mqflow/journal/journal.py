@@ -381,7 +381,6 @@ def _folder_of(where: Folder | str | Path) -> Folder:
 
 
 def _opened(folder: Folder) -> Journal | None:
-    """Return the journal in the folder; None if the folder has no journal."""
     try:
         found = read_file(folder, _FILE, _JournalFile)
     except (FileNotFoundError, NotADirectoryError):

@@ -364,7 +364,6 @@ class Lander:
         return found, got.descriptor.message_id.hex()
 
     def _put_marker(self, marker: Marker, how: PutOption = _PUT) -> str:
-        """Put the marker, and return its MsgId in hexadecimal digits."""
         return self._connection.put(self._state, marker.descriptor, marker.to_bytes(), how).descriptor.message_id.hex()
 
     # -- backing out

@@ -513,7 +513,6 @@ def _shown(value: object) -> object:
 
 
 def _address(path: str, **values: str) -> str:
-    """Return a path of the console, with a query."""
     return f"{path}?{urlencode(values, errors='replace')}" if values else path
 
 

@@ -102,7 +102,6 @@ class AuthorityDefinitions:
 
 
 def _named(state: QueueManagerState, record: AuthorityRecord) -> AuthorityRecord:
-    """Return the record with its stored profile."""
     if record.kind is not AuthorityKind.QMGR:
         return record
     if record.profile not in {"", QUEUE_MANAGER_PROFILE, state.name}:

@@ -323,7 +323,6 @@ def _some(
 
 
 def _require(administration: Administration, kind: QueueType, name: str, verb: str) -> QueueAttributes:
-    """Return the queue. Refuses an unknown name, and a queue of another kind."""
     queue = administration.queue(name)
     if queue is None:
         raise error_for(Reason.UNKNOWN_OBJECT_NAME, verb, name, administration.queue_manager.name)

@@ -292,7 +292,6 @@ def _display_topic_status(subject: Clause, parameters: Parameters) -> DisplaySta
 
 
 def _selection(parameters: Parameters, attributes: Attributes, *, everything: bool) -> Selection:
-    """Return the attributes to show, and the filter of WHERE."""
     if "ALL" in parameters.options:
         bare(parameters.options["ALL"])
     where = _where(parameters.options["WHERE"], attributes) if "WHERE" in parameters.options else None

@@ -114,7 +114,6 @@ class InFlightMarks:
             return mark
 
     def _grow(self) -> range:
-        """Make room for further marks, and return their slots."""
         first = len(self._chunks) * _SLOTS_PER_CHUNK
         try:
             # Write zeros instead of only extending the file: on a full disk, a write into a hole of the mapping raises SIGBUS.

@@ -159,7 +159,7 @@ class HistoryTables:
 
     def letters(self, span: Span) -> Letters:
         """Return the counts of the dead letters that were put on a dead-letter queue in the span."""
-        times = _field("has_dlh") & _within("dlh_put_ts", span.since, span.until)
+        times = pc.field("has_dlh") & _within("dlh_put_ts", span.since, span.until)
         found = self._all("dead_letter", _LETTER, times, most=self._rows_max + 1)
         once = found.slice(0, self._rows_max).group_by(list(_LETTER)).aggregate([])
         kinds = once.group_by(list(_KIND)).aggregate([([], "count_all")])
@@ -218,7 +218,7 @@ class HistoryTables:
         what, (since, until) = selection.what, selection.bounds
         if isinstance(what, Failure) and what.is_dead_letter:
             columns = ("qmgr", "dlq", "msg_id", "dlh_put_ts", *_LETTER_COLUMNS)
-            times = _field("has_dlh") & _within("dlh_put_ts", since, until)
+            times = pc.field("has_dlh") & _within("dlh_put_ts", since, until)
             found = self._all("dead_letter", tuple(dict.fromkeys(columns)), times, _alike(what, _LETTER_COLUMNS))
             once = found.group_by(list(columns[:4])).aggregate([])
             return once.select(columns[:4]).rename_columns(list(_KEY)).append_column("at", once["dlh_put_ts"])
@@ -234,7 +234,7 @@ class HistoryTables:
         else:
             where = _equals("queue", what.queue) & _equals("handler", what.handler) & _delivery(what.attempt_no)
             if what.has_succeeded:
-                where &= _field("outcome") == _COMMITTED
+                where &= pc.field("outcome") == _COMMITTED
         found = self._all("attempt", _ATTEMPT, _within("event_ts", since, until), where)
         chosen = found.select((*_KEY, "event_ts")).rename_columns([*_KEY, "at"])
         if not selection.is_aside:
@@ -245,7 +245,7 @@ class HistoryTables:
     def _aside(self, failed: "pa.Table") -> dict[Failure, SetAside]:
         """Return, for each group, the number of its messages that ended as poison, and when the first of them ended."""
         columns = (*_KEY, "final_ts", "final_outcome")
-        ended = self._all("message", columns, _put_as(failed), _field("final_outcome").isin(POISON))
+        ended = self._all("message", columns, _put_as(failed), pc.field("final_outcome").isin(POISON))
         groups = failed.group_by(list(dict.fromkeys((*_KEY, *_FAILURE_COLUMNS)))).aggregate([])
         both = _without_nulls(groups).join(_without_nulls(ended), list(_KEY), join_type="inner")
         counted = both.group_by(list(_FAILURE_COLUMNS)).aggregate([([], "count_all"), ("final_ts", "min")])
@@ -253,7 +253,7 @@ class HistoryTables:
 
     def _ends(self, messages: "pa.Table") -> dict[tuple[Any, ...], tuple[str, str]]:  # Any: the values of `_KEY`
         """Return the outcome and the target queue of each of these messages that has ended."""
-        where = _field("msg_id").isin(messages["msg_id"].combine_chunks()) & _field("final_outcome").is_valid()
+        where = pc.field("msg_id").isin(messages["msg_id"].combine_chunks()) & pc.field("final_outcome").is_valid()
         rows = self._all("message", (*_KEY, "final_outcome", "target_queue"), _put_as(messages), where).to_pylist()
         return {tuple(row[name] for name in _KEY): (row["final_outcome"], row["target_queue"] or "") for row in rows}
 
@@ -312,11 +312,6 @@ def arrow_schema(name: str, columns: Sequence[str]) -> "pa.Schema":
     return pa.schema([(column, types[declared[column]]) for column in columns])
 
 
-def _field(name: str) -> "pc.Expression":
-    """Return a column in a condition."""
-    return pc.field(name)
-
-
 def _source(folder: Folder, file: DeltaFile) -> "Path | pa.BufferReader":
     if folder.path is not None:
         return folder.path / file.path
@@ -325,30 +320,30 @@ def _source(folder: Folder, file: DeltaFile) -> "Path | pa.BufferReader":
 
 
 def _within(column: str, since: datetime, until: datetime) -> "pc.Expression":
-    return (_field(column) > pa.scalar(since, pa.timestamp("us", tz="UTC"))) & _until(column, until)
+    return (pc.field(column) > pa.scalar(since, pa.timestamp("us", tz="UTC"))) & _until(column, until)
 
 
 def _until(column: str, until: datetime) -> "pc.Expression":
-    return _field(column) <= pa.scalar(until, pa.timestamp("us", tz="UTC"))
+    return pc.field(column) <= pa.scalar(until, pa.timestamp("us", tz="UTC"))
 
 
 def _failed() -> "pc.Expression":
     """Return whether a delivery failed with an exception; a comparison with null is not true."""
-    return (_field("exc_class") != "") & (_field("outcome") != _COMMITTED)
+    return (pc.field("exc_class") != "") & (pc.field("outcome") != _COMMITTED)
 
 
 def _unended() -> "pc.Expression":
     """Return whether a handler got the message, and the message has no end."""
-    return _field("final_outcome").is_null() & _field("handler").is_valid()
+    return pc.field("final_outcome").is_null() & pc.field("handler").is_valid()
 
 
 def _got_until(until: datetime) -> "pc.Expression":
-    return _until("first_get_ts", until) | _field("first_get_ts").is_null()
+    return _until("first_get_ts", until) | pc.field("first_get_ts").is_null()
 
 
 def _delivery(attempt_no: int) -> "pc.Expression":
     """Return whether a row is one delivery with this number; some rows stand for many deliveries."""
-    return (_field("attempt_no") == attempt_no) & (_field("attempts") == 1)
+    return (pc.field("attempt_no") == attempt_no) & (pc.field("attempts") == 1)
 
 
 def _put_as(messages: "pa.Table") -> "pc.Expression | None":
@@ -356,13 +351,13 @@ def _put_as(messages: "pa.Table") -> "pc.Expression | None":
     if not messages.num_rows or messages["put_ts"].null_count:
         return None
     bounds = pc.call_function("min_max", [messages["put_ts"]])
-    return (_field("put_ts") >= bounds["min"]) & (_field("put_ts") <= bounds["max"])
+    return (pc.field("put_ts") >= bounds["min"]) & (pc.field("put_ts") <= bounds["max"])
 
 
 def _equals(column: str, value: str) -> "pc.Expression":
     """Return whether the column has this text; null is the empty text."""
-    same = _field(column) == value
-    return same if value else same | _field(column).is_null()
+    same = pc.field(column) == value
+    return same if value else same | pc.field(column).is_null()
 
 
 def _alike(failure: Failure, columns: Mapping[str, str]) -> "pc.Expression":

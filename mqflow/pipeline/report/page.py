@@ -140,7 +140,6 @@ def _examples(report: Report) -> dict[str, Row]:
 
 
 def _age(seconds: int) -> str:
-    """Return an age in its two largest units."""
     for unit, name, smaller, less in _AGES:
         if seconds >= unit:
             return f"{seconds // unit:,} {name} {seconds % unit // smaller} {less}"

@@ -97,7 +97,6 @@ def on_days(frame: "DataFrame", column: str, days: Collection[date | None]) -> "
 
 
 def _ranges(days: Sequence[date]) -> list[tuple[date, date]]:
-    """Join consecutive days."""
     found: list[tuple[date, date]] = []
     for day in days:
         if found and found[-1][1] + _DAY == day:

@@ -214,7 +214,6 @@ def _arrow_schema(rows: "DataFrame") -> "pa.Schema":
 
 
 def _arrow(rows: "DataFrame") -> "pa.Table":
-    """Return the rows on the driver."""
     return rows.toArrow().cast(_arrow_schema(rows))
 
 

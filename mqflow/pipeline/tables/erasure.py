@@ -210,7 +210,6 @@ def _erase_set(tables: TableSet, asked: Erasure, messages: AbstractSet[Message])
 
 
 def _erase_bronze(table: Folder, erased: "Callable[[pa.Table], pa.Array]") -> None:
-    """Erase the rows of a bronze table for which `erased` returns true."""
     before = delta_writes.head(table)
     parts = [part for rows in _table_rows(table) if (part := rows.filter(erased(rows)).select(_POSITION)).num_rows]
     if before is None or not parts:

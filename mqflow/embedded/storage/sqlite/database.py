@@ -306,7 +306,6 @@ def _damaged_table(folder: DataFolder) -> DamagedFolderError:
 
 
 def _upgrade(database: sqlite3.Connection) -> None:
-    """Upgrade the file to the present format, version by version."""
     for version in range(_number(database, "PRAGMA user_version") + 1, FORMAT_VERSION + 1):
         _change(database, (*_UPGRADES[version], f"PRAGMA user_version = {version}"))
 

@@ -142,7 +142,6 @@ class ClientConnection:
             self._arrival.over(self)
 
     def _address(self) -> str:
-        """Return the address of the peer, without the port."""
         try:
             address = self._raw.getpeername()
         except OSError:  # the peer has already gone
@@ -205,7 +204,6 @@ class ClientConnection:
         self._send(reply)
 
     def _send(self, reply: requests.Reply[object]) -> int:
-        """Send the reply, and return its length in bytes."""
         requests.encode_into(reply, self._answer, LENGTH_BYTES)
         self._frames.beating = False
         self._frames.send_filled(self._answer)

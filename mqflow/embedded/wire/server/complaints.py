@@ -42,7 +42,6 @@ class Complaints:
         self._logged(sentence)
 
     def _logged(self, sentence: str) -> bool:
-        """Count the complaint, and return whether it is logged."""
         with self._guard:
             now = self._clock.monotonic()
             self.count += 1
