@@ -235,7 +235,7 @@ def state_of(rows: Iterable[tuple[bytes, bytes, int]]) -> dict[str, bytes]:
     """Return the facts about the whole store, still encoded. Raises `DamagedRowError`."""
     found: dict[str, bytes] = {}
     for key, value, check in rows:
-        if zlib.crc32(value, zlib.crc32(key)) != check:
+        if not isinstance(key, bytes) or not isinstance(value, bytes) or zlib.crc32(value, zlib.crc32(key)) != check:
             raise DamagedRowError("the attributes of the queue manager are damaged")
         found[key.decode()] = value
     return found
@@ -244,7 +244,7 @@ def state_of(rows: Iterable[tuple[bytes, bytes, int]]) -> dict[str, bytes]:
 def queue_of(row: tuple[int, bytes, int]) -> tuple[int, QueueAttributes]:
     """Return the number and the definition of the queue in a row (id, attributes, crc). Raises `DamagedRowError`."""
     number, value, check = row
-    if zlib.crc32(value, number) != check:
+    if not isinstance(value, bytes) or zlib.crc32(value, number) != check:
         raise DamagedRowError("the definition of a queue is damaged")
     return number, msgspec.msgpack.decode(value, type=QueueAttributes)
 
@@ -252,7 +252,7 @@ def queue_of(row: tuple[int, bytes, int]) -> tuple[int, QueueAttributes]:
 def object_of(row: tuple[bytes, bytes, bytes, int]) -> StoredObject:
     """Return the object of a row (kind, name, attributes, crc). Raises `DamagedRowError`."""
     kind, name, value, check = row
-    if _object_crc(kind, name, value) != check:
+    if not isinstance(value, bytes) or _object_crc(kind, name, value) != check:
         raise DamagedRowError("the definition of an object is damaged")
     return StoredObject(kind.decode(), name.decode(), value)
 

@@ -362,6 +362,9 @@ def test_a_message_stays_set_aside(tmp_path: Path) -> None:
         "UPDATE object SET attributes = x'80'",
         "UPDATE object SET name = 'PRICED'",
         "UPDATE object SET kind = 'topix'",
+        "UPDATE queue SET attributes = 7 WHERE name = 'ORDERS.IN'",
+        "UPDATE state SET value = 7 WHERE key = 'queue_manager'",
+        "UPDATE object SET attributes = 7",
     ],
 )
 def test_damaged_definitions_refuse_the_start_and_name_the_file(tmp_path: Path, statement: str) -> None:
