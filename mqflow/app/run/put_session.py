@@ -22,7 +22,7 @@ from mqflow.policy.shared_puts import calls_of_unit
 from mqflow.runtime.connection.loop_call import LoopCaller, OneShot, start_task
 from mqflow.verbs import Put
 
-__all__ = ("PutSession", "depth_of_put")
+__all__ = ("PutSession", "place_of_put")
 
 _TURNS_BEFORE_YIELD: Final = 64
 
@@ -30,11 +30,11 @@ _TURNS_BEFORE_YIELD: Final = 64
 class _CallWithin(PutCall):
     """A call whose puts pass through middleware with `publish`, which runs in the task of the caller."""
 
-    __slots__ = ("depth", "joined", "outer", "own", "ready", "unit")
+    __slots__ = ("depth", "joined", "outer", "own", "ready", "unit", "within_unit")
 
     def __init__(self, *, many: bool = False) -> None:
         super().__init__(many=many)
-        self.depth: Final = depth_of_put()
+        self.depth, self.within_unit = place_of_put()
         #: The call whose middleware has made this call; None if no middleware has made it.
         self.outer: Final = _WITHIN.get()
         #: The unit of work that has the puts of this call.
@@ -50,15 +50,16 @@ class _CallWithin(PutCall):
 _WITHIN: Final[ContextVar[_CallWithin | None]] = ContextVar("mqflow_put", default=None)
 
 
-def depth_of_put() -> int:
-    """Return the number of calls whose publish middleware runs, and makes this call. It can wait for the call in any task.
+def place_of_put() -> tuple[int, bool]:
+    """Return the number of calls whose publish middleware runs, and makes this call; also whether one has a unit of work.
 
-    The commit of a call waits for its middleware. So a call must not share a session with a call of another depth.
+    Such a call can wait for this call in any task, and its commit waits for its middleware. So calls of different depths must
+    not share a session.
     """
     outer = _WITHIN.get()
     while outer is not None and outer.ready.is_set():
         outer = outer.outer
-    return 0 if outer is None else outer.depth + 1
+    return (0, False) if outer is None else (outer.depth + 1, outer.within_unit or outer.unit is not None)
 
 
 class PutSession:

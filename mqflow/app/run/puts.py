@@ -2,7 +2,8 @@
 
 One session is for puts that handlers make, and one for all other code. A put from a handler never waits for a connection, so it
 must not wait behind a put that does. The puts of publish middleware have sessions of their own, because the commit of a put
-waits for its middleware. This file makes no decision about a message.
+waits for its middleware. If that put has a unit of work already, they do not wait for a connection either: a queue manager that
+quiesces would wait for the unit of work. This file makes no decision about a message.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ from typing import Final
 from mqflow.app.handlers.codecs import Codec
 from mqflow.app.handlers.middleware import PublishMiddleware, around_put
 from mqflow.app.handlers.outgoing_message import Outgoing, PutKeywords, with_codec
-from mqflow.app.run.put_session import PutSession, depth_of_put
+from mqflow.app.run.put_session import PutSession, place_of_put
 from mqflow.app.run.unit_of_puts import Way
 from mqflow.runtime.connection.reconnecting_session import ReconnectingSession, in_delivery
 from mqflow.runtime.connection.supervisor import Supervisor
@@ -52,7 +53,7 @@ class Puts:
             return PutSession(Way(reconnecting=reconnecting, stager=stager, broadcast=broadcast, waits=waits), around)
 
         self._new_session: Final = session
-        #: By `depth_of_put`, and by whether their puts wait for a connection.
+        #: By the depth of `place_of_put`, and by whether their puts wait for a connection.
         self._sessions: Final[dict[tuple[int, bool], PutSession]] = {}
         supervisor.let_go_when_quiescing(self._release)
 
@@ -73,7 +74,9 @@ class Puts:
 
     def _session(self) -> PutSession:
         self._check_place()
-        place = depth, waits = depth_of_put(), not in_delivery(self._supervisor)
+        depth, holds_unit = place_of_put()
+        waits = not (holds_unit or in_delivery(self._supervisor))
+        place = depth, waits
         if place not in self._sessions:
             if depth > _DEPTH_MAX:
                 raise RuntimeError(

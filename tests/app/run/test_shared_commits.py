@@ -401,6 +401,24 @@ async def test_publish_middleware_that_puts_for_each_of_its_own_puts_gets_an_err
     assert [] == manager.messages()
 
 
+async def test_middleware_with_a_unit_of_work_does_not_wait_for_a_queue_manager_that_quiesces(mq: QueueManagerKit) -> None:
+    class PutsWhenItQuiesces:
+        async def publish(self, message: Outgoing, call_next: Send) -> Put:
+            put = await call_next(message)
+            if message.body == b"one":
+                mq.queue_manager.stop(immediate=False)
+                await app.put("OUT", "another")
+            return put
+
+    mq.define("OUT")
+    app = App(middleware=[PutsWhenItQuiesces()])
+    async with mq.run(app):
+        with anyio.fail_after(60), pytest.raises(MQIError) as refused:
+            await app.put("OUT", "one")
+
+    assert Reason.Q_MGR_QUIESCING == refused.value.reason
+
+
 async def test_middleware_can_start_a_task_that_puts_and_outlives_it(mq: QueueManagerKit) -> None:
     class Audits:
         tasks: TaskGroup
