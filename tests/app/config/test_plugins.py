@@ -216,10 +216,16 @@ def test_the_command_ends_well_if_all_plugins_can_be_used(install: Install, monk
     assert ("hooks", "audit", "1.0", "") == (audit["kind"], audit["name"], audit["version"], audit["problem"])
 
 
-def test_each_entry_point_of_our_plugins_names_an_object() -> None:
-    projects = [
-        tomllib.loads(file.read_text())["project"] for file in Path(__file__).parents[3].glob("plugins/*/pyproject.toml")
+def test_each_entry_point_of_our_plugins_names_its_object() -> None:
+    found = [
+        EntryPoint(name, target, group)
+        for file in Path(__file__).parents[3].glob("plugins/*/pyproject.toml")
+        for group, targets in tomllib.loads(file.read_text())["project"].get("entry-points", {}).items()
+        for name, target in targets.items()
     ]
-    groups = [group for project in projects for group in project.get("entry-points", {}).items()]
 
-    assert 3 == len([EntryPoint(name, target, group).load() for group, targets in groups for name, target in targets.items()])
+    assert {
+        ("mqflow.codecs", "mqflow_cloudevents:CloudEventsCodec"),
+        ("mqflow.commands", "mqflow_copybook.command:command"),
+        ("mqflow.hooks", "mqflow_prometheus:PrometheusMetrics"),
+    } == {(each.group, each.value) for each in found if each.load()}
