@@ -192,6 +192,7 @@ def test_a_body_that_is_no_text_is_an_error_that_says_where() -> None:
 LONG = 2**31
 OVERSIZED: list[tuple[Callable[[], bytes], Reason, str]] = [
     (MessageDescriptor(feedback=LONG).to_bytes, Reason.MD_ERROR, "feedback 2147483648"),
+    (MessageDescriptor(offset=-LONG - 1).to_bytes, Reason.MD_ERROR, "offset -2147483649"),
     (lambda: dead_letter.to_bytes(DeadLetterHeader(reason=LONG), encoding=546), Reason.DLH_ERROR, "reason 2147483648"),
     (lambda: rfh2.to_bytes(RFH2(ccsid=LONG), encoding=546), Reason.RFH_ERROR, "ccsid 2147483648"),
     (
