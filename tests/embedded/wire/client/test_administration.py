@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
+from msgspec.structs import replace
 
 from mqflow.embedded.administration.interface import Administration, ChannelRule, RuleType
 from mqflow.embedded.catalogue.kinds import defined_object
@@ -14,6 +15,7 @@ from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.administration_calls import ANSWERS, Administer, administered
 from mqflow.embedded.wire.server.listener import serve
 from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 from mqflow.mqi.attributes.topic import TopicAttributes
 from mqflow.mqi.authorities import Authority, AuthorityKind
 from mqflow.mqi.errors import MQIError
@@ -37,7 +39,7 @@ CALLS: dict[str, Callable[[Administration], object]] = {
     "objects.stop_connection": lambda on: on.objects.stop_connection("0" * 16),
     "clear": lambda on: on.clear("Q"),
     "alter_queue_manager": lambda on: on.alter_queue_manager({"dead_letter_queue": "Q"}),
-    "queue_manager": lambda on: on.queue_manager.dead_letter_queue,
+    "queue_manager": lambda on: _undated(replace(on.queue_manager, identifier="")),
     "publishing.define_topic": lambda on: on.publishing.define_topic(TopicAttributes(name="T", topic_string="prices")),
     "publishing.alter_topic": lambda on: on.publishing.alter_topic("T", {"description": "all prices"}),
     "publishing.topics": lambda on: [(found.name, found.description) for found in on.publishing.topics()],
@@ -83,8 +85,8 @@ CALLS: dict[str, Callable[[Administration], object]] = {
 }
 
 
-def _undated(found: QueueAttributes | None) -> object:
-    return found and (found.name, found.backout_threshold, found.max_depth, found.depth)
+def _undated(found: QueueAttributes | QueueManagerAttributes | None) -> object:
+    return found and replace(found, creation_date="", creation_time="", alteration_date="", alteration_time="")
 
 
 def _outcome(call: Callable[[Administration], object], administration: Administration) -> object:
