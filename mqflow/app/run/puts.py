@@ -1,9 +1,9 @@
-"""The puts of an application outside of the units of work of its deliveries, on two sessions.
+"""The puts of an application outside of the units of work of its deliveries, on sessions of their own.
 
 One session is for puts that handlers make, and one for all other code. A put from a handler never waits for a connection, so it
 must not wait behind a put that does. The puts of publish middleware have sessions of their own, because the commit of a put
-waits for its middleware. If that put has a unit of work already, they do not wait for a connection either: a queue manager that
-quiesces would wait for the unit of work. This file makes no decision about a message.
+waits for its middleware. If that put has a unit of work already, they do not wait for a connection either. Otherwise a queue
+manager that quiesces would wait for the unit of work. This file makes no decision about a message.
 """
 
 from collections.abc import Callable, Sequence
