@@ -62,7 +62,7 @@ collected: $(STAMP)
 pytest: $(STAMP)
 	$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder --durations 40 --durations-min 4
 
-coverage: $(STAMP) ## which branches the tests reach, half an hour, into docs/coverage.md
+coverage: $(STAMP) ## which branches the tests reach, an hour, into docs/coverage.md
 	$(BIN)/python -m tests.coverage_page
 
 classes: $(STAMP) ## once for a machine: from then on each JVM of the tests starts with half of the processor time

@@ -1,7 +1,7 @@
 """The marker of a sink: after any kill, a replay puts every row once, and a wrong replay fails and puts nothing."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,8 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.pipeline import SinkError
 from mqflow.pipeline.sinks import exactly_once
 from mqflow.pipeline.sinks.exactly_once import Batch, Message, prepare, put_batch, put_plainly, rows_per_unit
-from tests.queue_contents import browsed
+from mqflow.verbs import Connection
+from tests.queue_contents import browsed, put, taken
 
 MARKERS, TARGET = "MARKERS", "TARGET"
 FIRST = Batch(sink="S", query="q", number=0, partition=0, partitions=2)
@@ -291,6 +292,24 @@ def test_a_unit_of_work_leaves_room_for_the_marker(queue_manager: EmbeddedQueueM
     assert 9_998 == rows_per_unit(queue_manager.connect(), 10**9)
     assert 7 == rows_per_unit(queue_manager.connect(), 7)
     assert 9_998 == put_batch(queue_manager.connect(), MARKERS, FIRST, rows(*range(9_998)), unit_rows=9_998)
+
+
+def test_a_sink_that_may_not_inquire_maxumsgs_takes_the_wanted_rows(queue_manager: EmbeddedQueueManager) -> None:
+    def rows_after(reason: Reason) -> int:
+        refused = error_for(reason, "MQOPEN")
+        return rows_per_unit(cast("Connection", Frail(queue_manager.connect(), "open", 1, after=False, error=refused)), 70)
+
+    assert 70 == rows_after(Reason.NOT_AUTHORIZED)
+    with pytest.raises(MQIError, match="MQRC_CONNECTION_BROKEN"):
+        rows_after(Reason.CONNECTION_BROKEN)
+
+
+def test_a_message_on_the_queue_of_markers_that_is_no_marker_is_named(queue_manager: EmbeddedQueueManager) -> None:
+    for marker in taken(queue_manager, MARKERS):
+        put(queue_manager, MARKERS, b"{", descriptor=marker.descriptor)
+
+    with pytest.raises(SinkError, match="A message on the queue of markers, MARKERS, is not a marker"):
+        prepare(queue_manager.connect(), MARKERS, "S", 2)
 
 
 @given(

@@ -131,6 +131,22 @@ def test_what_cannot_be_put_is_refused_before_anything_is(served: Served, option
     assert "hunter2" not in str(caught.value)
 
 
+def test_rows_are_only_added_and_a_batch_of_a_stream_must_have_a_number(served: Served) -> None:
+    from pyspark.sql.types import StringType, StructType  # noqa: PLC0415 - as above
+
+    from mqflow.pipeline.sinks.queue import QueueSink  # noqa: PLC0415 - as above
+
+    schema = StructType().add("body", StringType())
+    sink = QueueSink({"url": served.url, "queue": TARGET, "name": "n", "partitions": "2"})
+
+    with pytest.raises(SinkError, match=r"a queue cannot be overwritten\. Use mode\('append'\)"):
+        sink.writer(schema, overwrite=True)
+    with pytest.raises(SinkError, match=r"rows can only be added to a queue\. Use outputMode\('append'\)"):
+        sink.streamWriter(schema, overwrite=True)
+    with pytest.raises(SinkError, match=r"the sink cannot tell batches apart\. Nothing was put"):  # no task of Spark runs here
+        sink.streamWriter(schema, overwrite=False).write(iter(()))
+
+
 def test_rows_in_more_partitions_than_the_sink_has_are_refused_and_none_is_put_twice(
     spark: SparkSession, served: Served, tmp_path: Path
 ) -> None:

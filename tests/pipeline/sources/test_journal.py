@@ -136,6 +136,7 @@ def test_columns_and_payload_choose_what_leaves_the_journal(spark: SparkSession,
         ({"startingSegment": "0"}, "not earliest, latest or a number"),
         ({"startingSegment": "latest"}, "latest works for streams"),
         ({"lanes": "A.DLQ", "kind": "payload"}, "lane A.DLQ of .* holds dead_letter, not payload"),
+        ({"segments": "A.DLQ"}, "segments='A.DLQ' is not JSON like"),
     ],
 )
 def test_an_option_that_does_not_fit_says_what_would(journal: Path, options: dict[str, str], sentence: str) -> None:
