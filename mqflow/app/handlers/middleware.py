@@ -92,7 +92,8 @@ class PublishMiddleware(Protocol):
     async def publish(self, message: Outgoing, call_next: Send) -> Put:
         """Return the result of `call_next`. To change the message, pass another message to `call_next`.
 
-        The commit of `App.put` waits for this method. An `App.put` in this method uses another connection, and does not wait.
+        The commit of `App.put` waits for this method. An `App.put` in this method uses another connection, so it does
+        not wait for that commit.
 
         If this method returns no `Put`, the put raises `TypeError`, because the message may be lost.
         """
