@@ -2,13 +2,18 @@
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
-from typing import Any
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from moto.server import ThreadedMotoServer
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from werkzeug.serving import make_server
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 __all__ = ("new_bucket", "object_store")
 
@@ -17,13 +22,24 @@ _NUMBERS = count()
 
 @contextmanager
 def object_store() -> Iterator[dict[str, str]]:
-    """Run a server in threads of this process; give the environment variables with which any process finds it."""
+    """Run a server in threads of this process; give the environment variables with which any process finds it.
+
+    The server answers one request at a time, because moto checks the condition of a put and writes in two steps.
+    """
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
+    application: Any = DomainDispatcherApplication(create_backend_app)  # Any: moto has no types
+    guard = Lock()
+
+    def one_at_a_time(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        with guard:
+            answer: Iterable[bytes] = application(environ, start_response)
+            return answer
+
+    server = make_server("127.0.0.1", 0, one_at_a_time, threaded=True, request_handler=MotoRequestHandler)
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
     found = {
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}",
         "AWS_ALLOW_HTTP": "true",
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",  # moto takes any
@@ -34,7 +50,9 @@ def object_store() -> Iterator[dict[str, str]]:
         with patch.dict(os.environ, found):
             yield found
     finally:
-        server.stop()
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 def new_bucket() -> str:
