@@ -7,6 +7,7 @@ specific profile is chosen for each principal and group separately, before the u
 """
 
 from collections.abc import Collection, Iterable
+from fnmatch import fnmatchcase
 from typing import Final
 
 from msgspec import Struct
@@ -106,22 +107,4 @@ _END: Final = 4
 
 
 def _qualifier_applies(pattern: str, text: str) -> bool:
-    """Return whether the pattern of a qualifier matches the text. The work is at most the product of both lengths."""
-    first, *rest = pattern.split("*")
-    if not rest:
-        return _same(first, text)
-    *middle, last = rest
-    position, end = len(first), len(text) - len(last)
-    if position > end or not _same(first, text[:position]) or not _same(last, text[end:]):
-        return False
-    for piece in middle:
-        while position + len(piece) <= end and not _same(piece, text[position : position + len(piece)]):
-            position += 1
-        position += len(piece)
-        if position > end:
-            return False
-    return True
-
-
-def _same(pattern: str, text: str) -> bool:
-    return len(pattern) == len(text) and all(wanted in {"?", found} for wanted, found in zip(pattern, text, strict=True))
+    return fnmatchcase(text, pattern)  # names have no brackets, which fnmatch would read as a set of characters

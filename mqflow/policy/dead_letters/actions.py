@@ -4,6 +4,7 @@ This module puts nothing, and reads no clock. `policy.dead_letters.scan` decides
 Source: IBM, "Processing the DLQ rules table"; q005590 for the effect of an action.
 """
 
+import fnmatch
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, assert_never
@@ -186,18 +187,11 @@ def like(pattern: str) -> Callable[[str], bool]:
 
     Trailing blanks are ignored. The time of a test grows at most with the product of both lengths, for any number of asterisks.
     """
-    first, *rest = re.split(r"\*+", pattern.rstrip(" "))
-    if not rest and "?" not in first:
-        return lambda value: value.rstrip(" ") == first
-    *middle, last = [_literal(part) for part in rest] or [""]
-    # The first place where a part matches is kept: a later place leaves less text for the parts that follow.
-    found = "".join(f"(?>.*?{part})" for part in middle)
-    whole = re.compile(_literal(first) + found + (f".*{last}" if rest else ""), re.DOTALL)
-    return lambda value: whole.fullmatch(value.rstrip(" ")) is not None
-
-
-def _literal(text: str) -> str:
-    return re.escape(text).replace(r"\?", ".")
+    pattern = pattern.rstrip(" ")
+    if "*" not in pattern and "?" not in pattern:
+        return lambda value: value.rstrip(" ") == pattern
+    matches = re.compile(fnmatch.translate(pattern.replace("[", "[[]"))).match  # no sets of characters
+    return lambda value: matches(value.rstrip(" ")) is not None
 
 
 _FIELDS: Final[dict[Field, Callable[[DeadLetter], str | int]]] = {
