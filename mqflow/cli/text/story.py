@@ -106,7 +106,7 @@ def _acted(event: DeadLetterActed) -> str:
 
 def _decided(event: Decided) -> Iterator[str]:
     threshold = f"threshold {event.threshold} ({event.threshold_source})" if event.threshold else "no threshold"
-    yield f"Decided at count {event.backout_count}, {threshold}: {', else '.join(map(_disposition, event.plan))}."
+    yield f"Decided at count {event.backout_count}, {threshold}: {', else '.join(map(_step, event.plan))}."
     if event.backout_requeue_queue:
         yield f"The backout requeue queue is {event.backout_requeue_queue} ({event.queue_source})."
     if event.outcome is not None:
@@ -125,6 +125,12 @@ def _attempt(attempt: Attempt) -> str:
 
 
 def _disposition(disposition: Disposition) -> str:
+    reason = f" ({disposition.why})" if isinstance(disposition, Discard | Return) else ""
+    return _step(disposition) + reason
+
+
+def _step(disposition: Disposition) -> str:
+    """Return what to do, without the reason: the reason says which queues refused the message, and no plan knows that."""
     match disposition:
         case Deliver():
             return "deliver it"
@@ -133,9 +139,9 @@ def _disposition(disposition: Disposition) -> str:
         case DeadLetter():
             return f"move it to the dead-letter queue {disposition.queue}"
         case Discard():
-            return f"discard it ({disposition.why})"
+            return "discard it"
         case Return():
-            return f"leave it on its queue ({disposition.why})"
+            return "leave it on its queue"
         case _:
             assert_never(disposition)
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from mqflow.app.run.decision_ledger import Entry, MessageEvent
 from mqflow.cli.text.story import entry_lines, last_disposal, sentences
@@ -59,7 +60,7 @@ def test_an_action_of_the_dlq_handler_is_a_sentence(intent: Intent, rule: str, r
 
 BOOK: dict[str, Any] = {"queue": "IN", "message_id": b"1", "listener": "book"}
 FAILED = Failed("ValueError", "no stock", raised=Raised("book.py:7 in book"))
-PLAN = (Requeue("BOQ"), Discard("expired"))
+PLAN = (Requeue("BOQ"), Return("neither the backout requeue queue nor the dead-letter queue took it"))
 DECIDED = Decided(
     **BOOK, backout_count=3, threshold=3, threshold_source="BOTHRESH of IN", backout_requeue_queue="BOQ",
     queue_source="BOQNAME of IN", plan=PLAN, outcome=FAILED,
@@ -78,7 +79,7 @@ STORY: list[tuple[MessageEvent, list[str]]] = [
     (
         DECIDED,
         [
-            "Decided at count 3, threshold 3 (BOTHRESH of IN): move it to BOQ, else discard it (expired).",
+            "Decided at count 3, threshold 3 (BOTHRESH of IN): move it to BOQ, else leave it on its queue.",
             "The backout requeue queue is BOQ (BOQNAME of IN).",
             "The outcome of its handling: failed with ValueError: no stock (book.py:7 in book).",
         ],
@@ -133,6 +134,14 @@ STORY: list[tuple[MessageEvent, list[str]]] = [
         ],
     ),
 ]  # fmt: skip
+
+
+def test_a_plan_does_not_give_the_reason_of_a_step_that_is_not_tried_yet() -> None:
+    plan = (Requeue("BOQ"), Discard("the dead-letter queue did not take it"))
+
+    first, *_ = sentences(replace(DECIDED, plan=plan))
+
+    assert first.endswith("(BOTHRESH of IN): move it to BOQ, else discard it.")
 
 
 @pytest.mark.parametrize(("event", "expected"), STORY, ids=[type(event).__name__ for event, _ in STORY])
