@@ -51,7 +51,7 @@ class Secret:
 
     def __init__(self, value: str) -> None:
         if not isinstance(value, str):
-            raise TypeError(f"Secret(...): it takes a text, and this is a {type(value).__name__}.")
+            raise TypeError(f"Secret(...): it takes a text, and the value has the type {type(value).__name__}.")
         self._value = value
 
     def reveal(self) -> str:

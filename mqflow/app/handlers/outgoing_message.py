@@ -380,7 +380,8 @@ def framed(message: Outgoing) -> tuple[MessageDescriptor, bytes]:
     for name, value in given.items():
         if not isinstance(value, _PROPERTY_TYPES):
             accepted = "it takes str, int, float, bool, bytes or None"
-            raise TypeError(f"Property {name!r} of a message for {message.queue} is a {type(value).__qualname__}: {accepted}.")
+            kind = type(value).__qualname__
+            raise TypeError(f"Property {name!r} of a message for {message.queue} has the type {kind}: {accepted}.")
     try:
         return _with_properties(message)
     except HeaderError as error:

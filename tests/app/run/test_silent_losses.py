@@ -286,7 +286,7 @@ async def test_a_decision_that_fails_leaves_the_message_to_its_next_delivery(
     [
         ({"a b": 1}, "mqflow.mqi.errors.MQIError", "MQPUT on OUT failed: MQRC_RFH_STRING_ERROR (2335). Its properties do not"),
         ({"n": 2**70}, "mqflow.mqi.errors.MQIError", "MQRC_RFH_STRING_ERROR (2335)"),
-        ({"x": [1]}, "TypeError", "Property 'x' of a message for OUT is a list: it takes str, int"),
+        ({"x": [1]}, "TypeError", "Property 'x' of a message for OUT has the type list: it takes str, int"),
     ],
 )
 async def test_properties_that_cannot_be_sent_are_the_handlers_mistake_and_not_the_messages(
