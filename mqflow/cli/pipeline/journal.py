@@ -169,6 +169,9 @@ def settle(folder: Folder, lane: str, decision: str | None, state_queue: str, ur
     nobody knows, it warns. Exits with 1 without --publish and --drop.
     """
     journal = Journal.open(folder)
+    if journal.is_new(lane):
+        known = ", ".join(each.name for each in journal.lanes()) or "none"
+        raise click.BadParameter(f"The journal {folder.uri} has no lane {lane!r}. It has: {known}.", param_hint="LANE")
     found = journal.lane(lane)
     with opened(url) as queue_manager, connection_to(queue_manager, "mqflow journal settle") as connection:
         check_queue_manager(connection, found)

@@ -197,6 +197,12 @@ UNKNOWN = (
 )
 
 
+def test_settle_refuses_a_lane_that_the_journal_does_not_have_and_names_its_lanes(run: Run, journal: Journal) -> None:
+    done = run("journal", "settle", "j", "ORDRES.IN", "--drop")
+
+    assert (2, True) == (done.exit_code, "has no lane 'ORDRES.IN'. It has: DLQ, ORDERS.IN." in done.stderr)
+
+
 @pytest.mark.parametrize(
     ("on_queue", "decision", "said"),
     [(None, "", f"{LAST}, and no later one is complete. All committed messages are published: --drop."),
