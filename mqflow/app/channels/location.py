@@ -15,7 +15,7 @@ from msgspec import Struct
 from mqflow.app.channels.client_urls import CLIENT_FORMS, CLIENT_SCHEMES, client_options, where_to
 from mqflow.app.channels.reconnect_settings import client_configuration, mode_by_channel
 from mqflow.app.channels.served_urls import SERVED_FORMS, SERVED_SCHEMES, ServedAt, served_at
-from mqflow.app.config.settings import Settings, load, password_reader
+from mqflow.app.config.settings import Settings, load, password_reader, shown_key
 from mqflow.app.errors import ConfigurationError, shown_name, shown_url, split
 from mqflow.mqi.names import is_object_name
 from mqflow.verbs import QueueManager
@@ -75,7 +75,22 @@ class Location(Struct, frozen=True, kw_only=True):
 
 
 def locate(url: str) -> Location:
-    """Return the parts of the URL. Raises `ConfigurationError`, with the accepted forms, if the URL has another form."""
+    """Return the parts of the URL. Raises `ConfigurationError`, with the accepted forms, if the URL has another form.
+
+    If the URL is that of a setting, the error names the setting and its source.
+    """
+    try:
+        return _located(url)
+    except ConfigurationError as error:
+        settings = load()
+        urls = {shown_key(("queue_managers", name, "url")): each.url for name, each in settings.queue_managers.items()}
+        for key, source in settings.sources.items():
+            if url == (settings.url if key == "url" else urls.get(key)):
+                raise ConfigurationError(f"Setting {key} from {source}: {error}") from error
+        raise
+
+
+def _located(url: str) -> Location:
     parts = split(url)
     if parts.scheme in SERVED_SCHEMES:
         at = served_at(url)

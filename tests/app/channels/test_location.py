@@ -10,6 +10,7 @@ import pytest
 
 from mqflow.app.channels import location
 from mqflow.app.channels.location import SERVED_SOCKET, open_queue_manager, reach_queue_manager
+from mqflow.app.errors import ConfigurationError
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import FolderInUseError
 from mqflow.embedded.storage.sqlite_store import SqliteStore
@@ -89,3 +90,24 @@ def test_a_process_that_starts_to_serve_the_folder_is_reached(
         queue_manager.connect().disconnect()
         [server] = servers
         server.close()
+
+
+@pytest.mark.parametrize(
+    ("variable", "key"),
+    [("MQFLOW_URL", "url"), ("MQFLOW_QUEUE_MANAGERS_ARCHIVE_URL", "queue_managers.ARCHIVE.url")],
+)
+@pytest.mark.parametrize("url", ["embeded:./data", "embedded:./data?qmgr=no%20name", "ibmmq://host:99999/QM1", "embedded://["])
+def test_an_invalid_url_of_a_variable_is_refused_with_the_name_of_the_variable(
+    monkeypatch: pytest.MonkeyPatch, variable: str, key: str, url: str
+) -> None:
+    monkeypatch.setenv(variable, url)
+
+    with pytest.raises(ConfigurationError, match=rf"^Setting {key} from environment \({variable}\): '"):
+        open_queue_manager(url)
+
+
+def test_an_invalid_url_that_no_setting_has_is_refused_without_a_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MQFLOW_URL", "embedded:./data")
+
+    with pytest.raises(ConfigurationError, match=r"^'embeded:./data' is not the URL"):
+        open_queue_manager("embeded:./data")
