@@ -25,6 +25,8 @@ _BESIDE: Final = {
     "compose": "compose.yaml says what to do first, and the command.",
 }
 """The kinds whose files are in a separate folder, each with the text of the user's next step."""
+_NEEDED: Final = {"kubernetes": ("app.py",), "compose": ("app.py", "Containerfile", "queues.mqsc")}
+"""The files of the application that the files of these kinds name."""
 _TRIED: Final = ("mqflow mqsc queues.mqsc", """mqflow put NAMES.IN '{"name": "Ada"}'""", "mqflow run app:app")
 """The commands with which the user can try the new application."""
 _NOT_IN_LABELS: Final = re.compile("[^a-z0-9]+")
@@ -78,6 +80,10 @@ def command(folder: Path, kinds: tuple[str, ...]) -> None:
         raise ConfigurationError(f"{name} cannot be the name of a plugin: use letters, digits and hyphens.")
     files = _files(kind, name)
     if kind in _BESIDE:
+        missing = [each for each in _NEEDED[kind] if not (folder / each).exists()]
+        if missing:
+            remedy = f"`mqflow init {quote(str(folder))}` creates an application. Nothing was changed"
+            raise ConfigurationError(f"{folder} has no {', no '.join(missing)}: --{kind} is for an application. {remedy}.")
         _write(folder / kind, files)
         click.echo(f"Created {folder / kind} with {', '.join(files)}. {_BESIDE[kind]}")
         return

@@ -576,12 +576,32 @@ def test_a_wheel_of_mqflow_goes_to_the_other_wheels_of_the_folder(run: Run, monk
     ("name", "label"), [("My Shop_2", "my-shop-2"), ("__", "application"), ("x" * 39 + "--y", "x" * 39), ("a" * 50, "a" * 40)]
 )
 def test_the_name_in_kubernetes_has_the_letters_that_a_label_can_have(run: Run, name: str, label: str) -> None:
+    Path(name).mkdir()
+    (Path(name) / "app.py").touch()
+
     made = run("init", "--kubernetes", name)
 
     assert 0 == made.exit_code, made.output
     assert f"name: {label}\n" in (Path(name) / "kubernetes" / "deployment.yaml").read_text()
     assert made.stdout.startswith(f"Created {name}/kubernetes with ")
     assert made.stdout.endswith(". kustomization.yaml says what to change, and the commands.\n")
+
+
+@pytest.mark.parametrize(
+    ("kind", "missing"),
+    [("--kubernetes", "app.py"), ("--compose", "app.py, no Containerfile, no queues.mqsc")],
+)
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_folder_without_an_application_gets_no_files_of(run: Run, kind: str, missing: str, *, is_there: bool) -> None:
+    if is_there:
+        Path("shop").mkdir()
+
+    refused = run("init", kind, "shop")
+
+    text = f"shop has no {missing}: {kind} is for an application. `mqflow init shop` creates an application."
+    assert (2, f"mqflow: {text} Nothing was changed.\n") == (refused.exit_code, refused.stderr)
+    assert [] == list(Path().rglob("shop/*"))
+    assert is_there == Path("shop").exists()
 
 
 def test_a_file_that_exists_is_named_and_nothing_is_made(run: Run, tmp_path: Path) -> None:
