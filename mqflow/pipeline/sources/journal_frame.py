@@ -54,21 +54,28 @@ def journal_frame(
     names = [segment.uri.removeprefix(journal.folder.uri) for segment in segments]
     if segments and isinstance(journal.folder, HadoopFolder):
         return _read_by_spark(spark, kind, dict(zip(names, segments, strict=True)), befores, payload, journal.folder.uri)
-    scanned: list[str] = []
     read = list(segments)
+    frames: list[DataFrame] = []
     if segments and payload == FULL and (root := _reached(spark, journal.folder)) is not None:
         with ThreadPoolExecutor(_CHECKED_AT_ONCE) as threads:
-            checked = list(threads.map(lambda segment: check_segment(segment, kind, befores[segment.place]), segments))
-        linked = [contents.link is not None for contents in checked]
-        scanned = [root + name for name, is_parquet in zip(names, linked, strict=True) if is_parquet]
+            checked = threads.map(lambda segment: check_segment(segment, kind, befores[segment.place]), segments)
+            try:
+                frames = [_scanned(spark, journal.folder, kind, [root + name for name in names])]  # while the threads check
+            finally:
+                linked = [contents.link is not None for contents in checked]  # the error of a damaged segment comes first
         read = [segment for segment, is_parquet in zip(segments, linked, strict=True) if not is_parquet]
-    frames = [_read(spark, kind, read, payload)] if read else []
-    if scanned:
-        if journal.folder.path is not None:
-            frames.append(parquet_scan.scanned(spark, ddl(kind), scanned, _SCAN))
-        else:
-            frames.append(spark.read.options(**_SCAN).schema(ddl(kind)).parquet(*map(parquet_scan.escaped, scanned)))
+        if read:
+            files = [root + name for name, is_parquet in zip(names, linked, strict=True) if is_parquet]
+            frames = [_scanned(spark, journal.folder, kind, files)] if files else []
+    if read:
+        frames.append(_read(spark, kind, read, payload))
     return reduce(DataFrame.unionByName, frames) if frames else spark.createDataFrame([], ddl(kind))
+
+
+def _scanned(spark: "SparkSession", folder: Folder, kind: Kind, files: Sequence[str]) -> DataFrame:
+    if folder.path is not None:
+        return parquet_scan.scanned(spark, ddl(kind), files, _SCAN)
+    return spark.read.options(**_SCAN).schema(ddl(kind)).parquet(*map(parquet_scan.escaped, files))
 
 
 def _befores(journal: Journal, segments: Sequence[Segment]) -> dict[tuple[str, int], Before]:

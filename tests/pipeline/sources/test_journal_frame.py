@@ -82,7 +82,10 @@ def test_a_damaged_or_renamed_segment_is_refused_before_a_row_is_read(spark: Spa
     path.write_bytes(data[:-9] + b"x" + data[-8:])
     with pytest.raises(TornSegmentError, match="is damaged"):
         journal_frame(spark, journal, Kind.PAYLOAD, lane.all_segments())
+    segments = lane.all_segments()
     path.unlink()
+    with pytest.raises(TornSegmentError, match="the file does not exist"):
+        journal_frame(spark, journal, Kind.PAYLOAD, segments)
     third = lane.segments(after=2)[0]
     path_of(third).with_name(f"000000000002{third.name[12:]}").write_bytes(path_of(third).read_bytes())
     with pytest.raises(TornSegmentError, match="it holds segment 3 of lane payload, not 2"):
