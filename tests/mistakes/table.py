@@ -57,12 +57,15 @@ def page() -> str:
         parts += [title, *map(_section, mistakes(table))]
     parts += [_OF_CALLS, "\n".join(_advice())]
     parts.append(_EVERY_TEXT)
-    documented = dict(_classes())
-    texts = sorted(set(_texts()))
+    documented, texts = dict[str, str](), set[Text]()
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        nodes = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+        documented |= _classes(nodes)
+        texts.update(_texts(nodes))
     for kind in sorted({text.kind for text in texts}):
         cause = documented.get(kind, "An exception of Python or of a library.")
         parts.append(f"### {kind}{_WRAP}{cause}")
-        parts.append("\n".join(f"- {_code(text.text)}" for text in texts if text.kind == kind))
+        parts.append("\n".join(f"- {_code(text.text)}" for text in sorted(texts) if text.kind == kind))
     return _WRAP.join(parts) + "\n"
 
 
@@ -110,38 +113,32 @@ def _code(text: str) -> str:
     return f"{fence}{space}{text}{space}{fence}"
 
 
-def _modules() -> Iterator[ast.Module]:
-    for path in sorted(_PACKAGE.rglob("*.py")):
-        yield ast.parse(path.read_text(encoding="utf-8"))
-
-
-def _classes() -> Iterator[tuple[str, str]]:
+def _classes(nodes: Sequence[ast.AST]) -> Iterator[tuple[str, str]]:
     """Yield the name and the docstring of each exception of mqflow, as one line."""
-    for module in _modules():
-        for node in ast.walk(module):
-            if isinstance(node, ast.ClassDef) and node.name.endswith("Error"):
-                yield node.name, " ".join((ast.get_docstring(node) or "").split())
+    for node in nodes:
+        if isinstance(node, ast.ClassDef) and node.name.endswith("Error"):
+            yield node.name, " ".join((ast.get_docstring(node) or "").split())
 
 
-def _texts() -> Iterator[Text]:
+def _texts(nodes: Sequence[ast.AST]) -> Iterator[Text]:
     """Yield each text that the code gives to an exception, and each text that an exception makes of its fields."""
-    for module in _modules():
-        for scope in ast.walk(module):
-            if isinstance(scope, ast.ClassDef) and scope.name.endswith("Error"):
-                yield from (Text(scope.name, text) for text in _returned_by_str(scope))
-            if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield from _raised_in(scope)
+    for scope in nodes:
+        if isinstance(scope, ast.ClassDef) and scope.name.endswith("Error"):
+            yield from (Text(scope.name, text) for text in _returned_by_str(scope))
+        if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from _raised_in(scope)
 
 
 def _raised_in(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Text]:
+    nodes = list(ast.walk(function))
     assigned = {
         target.id: node.value
-        for node in ast.walk(function)
+        for node in nodes
         if isinstance(node, ast.Assign)
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    for node in ast.walk(function):
+    for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.endswith("Error") and node.args:
             given = node.args[-1]
             text = _literal(assigned.get(given.id, given) if isinstance(given, ast.Name) else given)

@@ -25,21 +25,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Run the tests that use the session of Spark in one process. Tests that start their own Spark can be in another one.
     """
-    files = {item: item.path.relative_to(Path(__file__).parent).as_posix() for item in items if _is_here(item)}
+    here = Path(__file__).parent
+    files = {path: path.relative_to(here).as_posix() for path in {item.path for item in items} if path.is_relative_to(here)}
     others = of_other_days(set(files.values()))
     if others:
-        config.hook.pytest_deselected(items=[item for item in items if files.get(item) in others])
-        items[:] = [item for item in items if files.get(item) not in others]
+        config.hook.pytest_deselected(items=[item for item in items if files.get(item.path) in others])
+        items[:] = [item for item in items if files.get(item.path) not in others]
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             if item.get_closest_marker("xdist_group") is None:
                 item.add_marker(pytest.mark.xdist_group("spark"))
             if item.get_closest_marker("timeout") is None:  # a test's own marker has priority
                 item.add_marker(pytest.mark.timeout(START_S))
-
-
-def _is_here(item: pytest.Item) -> bool:
-    return item.path.is_relative_to(Path(__file__).parent)
 
 
 @pytest.fixture(scope="session")
