@@ -17,6 +17,7 @@ import anyio
 from anyio.lowlevel import current_token
 from msgspec.structs import replace
 
+from mqflow.app.channels.location import when_free
 from mqflow.app.config.plugins import Group, named
 from mqflow.app.config.settings import Settings, check_settings, url_is_set
 from mqflow.app.errors import ConfigurationError
@@ -551,9 +552,9 @@ class App:
         if unknown := [name for name in others if name not in {app.name for app in included}]:
             raise ConfigurationError(f"No included application is called {unknown[0]}: include_app adds one.")
         async with AsyncExitStack() as stack:
-            running = self._open(stack, replace(self._declared(services=services), listens=listen), queue_manager, world)
+            running = await self._open(stack, replace(self._declared(services=services), listens=listen), queue_manager, world)
             for app in included:
-                within = app._open_within(running, stack, others.get(app.name), world, services=services)  # noqa: SLF001 - another object of this class
+                within = await app._open_within(running, stack, others.get(app.name), world, services=services)  # noqa: SLF001 - another object of this class
                 running.include(within)
             for app in (*included, self):
                 await app._start(stack)  # noqa: SLF001 - as above
@@ -561,7 +562,7 @@ class App:
                 await stack.enter_async_context(running.listening(drain_s))
             yield running
 
-    def _open(
+    async def _open(
         self,
         stack: AsyncExitStack,
         declared: Declared,
@@ -570,17 +571,21 @@ class App:
         whole: RunningApplication | None = None,
     ) -> RunningApplication:
         """Open the queue manager, so that puts work. The end of the stack closes it."""
-        if self._running is not None:
-            raise ConfigurationError(
-                f"{self.name or 'This application'} is running already; an `App` can run only once at a time."
-            )
-        running = RunningApplication(declared, queue_manager, world, whole)
+
+        def opened() -> RunningApplication:
+            if self._running is not None:
+                raise ConfigurationError(
+                    f"{self.name or 'This application'} is running already; an `App` can run only once at a time."
+                )
+            return RunningApplication(declared, queue_manager, world, whole)
+
+        running = await when_free(opened)
         stack.callback(running.close)
         self._running = running
         stack.callback(setattr, self, "_running", None)
         return running
 
-    def _open_within(
+    async def _open_within(
         self,
         whole: RunningApplication,
         stack: AsyncExitStack,
@@ -592,7 +597,7 @@ class App:
         """Open the queue manager of this included application, with settings and name from the application that includes it."""
         settings = self._settings_within(whole.settings, needs_url=queue_manager is None)
         declared = replace(self._declared(services=services), name=whole.name, settings=settings, queue_manager=self.name)
-        return self._open(stack, declared, queue_manager, world, whole)
+        return await self._open(stack, declared, queue_manager, world, whole)
 
     async def _start(self, stack: AsyncExitStack) -> None:
         """Enter the lifespan and call the `on_start` functions. At its end, the stack does the opposite, with `on_stop`."""

@@ -5,9 +5,10 @@
 `client_urls`). The code for a kind of queue manager is imported only when a URL needs it.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 from msgspec import Struct
@@ -31,10 +32,15 @@ __all__ = (
     "OpenQueueManager",
     "is_client_url",
     "locate",
+    "open_now",
     "open_queue_manager",
     "reach_queue_manager",
     "served_url",
+    "store_of",
+    "when_free",
 )
+
+T = TypeVar("T")
 
 SERVED_SOCKET: Final = "served.sock"
 """The name of the socket through which a process serves an embedded queue manager. It is in the queue manager's folder."""
@@ -137,6 +143,41 @@ def open_queue_manager(
     newer version, or is not that of a queue manager. Raises `ConfigurationError` for a URL of another form, and for a client
     package that cannot be used.
     """
+    for _ in range(_LOOKS):
+        try:
+            return open_now(url, settings=settings, clock=clock, runner=runner)
+        except Exception as error:
+            if not _is_owned_for_a_moment(error):
+                raise
+        Event().wait(_LOOK_S)
+    return open_now(url, settings=settings, clock=clock, runner=runner)
+
+
+async def when_free(opened: Callable[[], T]) -> T:
+    """Call the function and return its result. While a command owns the data folder for a moment, wait, and call it again.
+
+    Like `open_queue_manager`, but the event loop goes on during the wait.
+    """
+    import anyio  # noqa: PLC0415 - loaded only by a caller in an event loop
+
+    for _ in range(_LOOKS):
+        try:
+            return opened()
+        except Exception as error:
+            if not _is_owned_for_a_moment(error):
+                raise
+        await anyio.sleep(_LOOK_S)
+    return opened()
+
+
+def _is_owned_for_a_moment(error: Exception) -> bool:
+    from mqflow.embedded.storage.folder import FolderInUseError  # noqa: PLC0415 - loaded only for an error
+
+    return isinstance(error, FolderInUseError) and not error.is_served
+
+
+def open_now(url: str, *, settings: Settings | None, clock: Clock, runner: Runner) -> OpenQueueManager:
+    """Open the queue manager like `open_queue_manager`, but do not wait for another owner of a data folder."""
     location = locate(url)
     user = "" if settings is None else settings.user
     if location.kind == "client":
@@ -152,7 +193,7 @@ def open_queue_manager(
 
     if location.path is None:
         return EmbeddedQueueManager(location.queue_manager, clock=clock, user=user)
-    store = _store(location.path, clock, runner)
+    store = store_of(location.path, clock, runner)
     try:
         return EmbeddedQueueManager(location.queue_manager, store=store, clock=clock, user=user)
     except BaseException:
@@ -160,19 +201,15 @@ def open_queue_manager(
         raise
 
 
-def _store(folder: Path, clock: Clock, runner: Runner) -> "SqliteStore":
-    """Return the storage of the folder. Waits for another owner that does not serve the folder."""
+def store_of(folder: Path, clock: Clock = SYSTEM_CLOCK, runner: Runner = THREADS) -> "SqliteStore":
+    """Return the storage of the folder. Raises `FolderInUseError`, which says whether the owner serves the folder."""
     from mqflow.embedded.storage.folder import FolderInUseError  # noqa: PLC0415 - loaded only for such a URL
     from mqflow.embedded.storage.sqlite_store import SqliteStore  # noqa: PLC0415 - as above
 
-    for _ in range(_LOOKS):
-        try:
-            return SqliteStore(folder, clock=clock, runner=runner)
-        except FolderInUseError:
-            if _is_served(folder / SERVED_SOCKET):
-                raise
-        Event().wait(_LOOK_S)
-    return SqliteStore(folder, clock=clock, runner=runner)
+    try:
+        return SqliteStore(folder, clock=clock, runner=runner)
+    except FolderInUseError as error:
+        raise FolderInUseError(error.path, error.pid, is_served=_is_served(folder / SERVED_SOCKET)) from None
 
 
 def _is_served(socket: Path) -> bool:
@@ -240,11 +277,10 @@ def reach_queue_manager(url: str, *, settings: Settings | None = None) -> OpenQu
 
     try:
         return open_queue_manager(url, settings=settings)
-    except FolderInUseError:
-        location = locate(url)
-        if location.path is None or not _is_served(location.path / SERVED_SOCKET):
+    except FolderInUseError as error:
+        if not error.is_served:
             raise
-        return open_queue_manager(served_url(location), settings=settings)
+        return open_queue_manager(served_url(locate(url)), settings=settings)
 
 
 def served_url(location: Location) -> str:

@@ -15,7 +15,7 @@ import anyio
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from mqflow.app.channels.location import is_client_url, open_queue_manager
+from mqflow.app.channels.location import is_client_url, open_now
 from mqflow.app.channels.reconnect_settings import client_configuration, reconnection
 from mqflow.app.config.settings import ListenerSettings, Settings, load, mistyped_listeners, mistyped_queue_managers
 from mqflow.app.errors import ConfigurationError, RequestFailedError, RequestTimeoutError
@@ -155,7 +155,7 @@ class RunningApplication:
         ledger = open_ledger(url, self.settings.ledger, world=world)
         if ledger is not None:
             to_close.callback(ledger.close)
-        queue_manager = open_queue_manager(url, settings=self.settings, clock=world.clock, runner=world.runner)
+        queue_manager = open_now(url, settings=self.settings, clock=world.clock, runner=world.runner)
         return _Opened(to_close.enter_context(closing(queue_manager)), configuration=configuration, ledger=ledger)
 
     def _warn_of_mistyped_names(self) -> None:

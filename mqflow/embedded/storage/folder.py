@@ -47,9 +47,11 @@ class FolderError(Exception):
 class FolderInUseError(FolderError):
     """Another process owns the folder."""
 
-    def __init__(self, path: Path, pid: int | None) -> None:
+    def __init__(self, path: Path, pid: int | None, *, is_served: bool = False) -> None:
         self.path = path
         self.pid = pid
+        #: True if the owner is known to serve the folder to other processes.
+        self.is_served = is_served
 
     def __str__(self) -> str:
         holder = "another process" if self.pid is None else f"process {self.pid}"
