@@ -7,6 +7,7 @@ import os
 import ssl
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Final
@@ -14,7 +15,8 @@ from typing import Final
 import anyio
 from msgspec import Struct
 
-from mqflow.app.channels.location import SERVED_SOCKET
+from mqflow.app.channels.location import SERVED_SOCKET, store_of, when_free
+from mqflow.app.errors import ConfigurationError
 from mqflow.cli.processes import takeover_rehearsal
 from mqflow.cli.processes.delay_processors import DelayProcessors
 from mqflow.cli.processes.end_request import END_FOR_GOOD_SIGNAL, EndRequest, listen_for_signals, watch_parent
@@ -114,8 +116,8 @@ async def host(options: HostOptions, say: Print) -> bool:
     SIGTERM and Ctrl-C end this process immediately; SIGHUP ends it in a controlled way. Then a standby takes over. An order by
     `mqflow qmgr stop` ends the queue manager with its standbys, except if the order is a switchover.
 
-    Raises `FolderError` if the folder cannot be used, `ServingError` if an address cannot be served, and `StoppedByItselfError`
-    if the storage has failed.
+    Raises `ConfigurationError` if another process is active and this one is no standby. Raises `FolderError` if the folder
+    cannot be used, `ServingError` if an address cannot be served, and `StoppedByItselfError` if the storage has failed.
     """
     end = EndRequest()
     if warning := too_few_open_files(raise_open_file_limit(), options.connections_max):
@@ -139,7 +141,11 @@ async def host(options: HostOptions, say: Print) -> bool:
 async def _wait_for_store(options: HostOptions, end: EndRequest, say: Print) -> SqliteStore | None:
     """Wait until this process owns the folder, and return the storage; None if the end was requested before."""
     if not options.standby:
-        return SqliteStore(options.folder)
+        try:
+            return await when_free(partial(store_of, options.folder))
+        except FolderInUseError as error:
+            active = f"{options.name} is active already, as process {error.pid}"
+            raise ConfigurationError(f"{active}. Start a second process with --standby.") from error
     folder = prepare_folder(options.folder, create=True)
     with first_in_line(folder, THREADS, end.wake) as turn:
         prepared = await _wait_for_turn(options, folder, turn, end, say)

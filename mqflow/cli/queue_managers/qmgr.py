@@ -167,7 +167,6 @@ def serve_command(
     failed.
     """
     place, _ = existing_of(name, folder)
-    _check_not_active(name, place, standby=standby)
     options = HostOptions(
         name=name,
         folder=place,
@@ -224,7 +223,8 @@ def start(
     command_line += ["--standby"] if standby else []
     command_line += ["--backups", str(backups.absolute())] if backups else []
     command_line += ["--max-connections", str(connections_max)]
-    _check_not_active(name, place, standby=standby)
+    if not standby and (owner := lasting_owner(place)) is not None:
+        raise ConfigurationError(f"{name} is active already, as process {owner}. Start a second process with --standby.")
     with (place / LOG).open("ab") as log:
         log_start = log.tell()
         process = subprocess.Popen(  # noqa: S603 - our own command
@@ -502,12 +502,6 @@ def _has_users(users: UsersFile) -> bool:
         return bool(users.names())
     except UsersFileError:  # the queue manager says so when it is active
         return True
-
-
-def _check_not_active(name: str, place: Path, *, standby: bool) -> None:
-    owner = None if standby else lasting_owner(place)
-    if owner is not None:
-        raise ConfigurationError(f"{name} is active already, as process {owner}. Start a second process with --standby.")
 
 
 def _note_with_time(text: str) -> None:

@@ -14,6 +14,7 @@ import anyio.lowlevel
 import pytest
 from msgspec.structs import replace
 
+from mqflow.app.channels import location
 from mqflow.app.channels.location import locate
 from mqflow.cli.processes import child_process, queue_manager_process, served_connections
 from mqflow.cli.processes.child_process import RestartDelay, parent_pipe, until_parent_ends
@@ -27,6 +28,7 @@ from mqflow.cli.processes.stop_event import stop_event
 from mqflow.cli.processes.takeover_rehearsal import rehearse
 from mqflow.cli.processes.workers import _exit_code_after_stop, _owner
 from mqflow.cli.queue_managers.orders import back_up, end
+from mqflow.cli.text.exit_codes import exit_code_of, sentence_of
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
@@ -134,6 +136,27 @@ def test_an_order_ends_the_queue_manager_permanently(short: Path) -> None:
     socket = short / "qm" / SOCKET
     assert [f"QM1 is active, at {socket}.", "QM1 ends (immediate)."] == hosted.said
     assert (True, False, False) == (hosted.for_good, socket.exists(), is_served(short / "qm"))
+
+
+def test_a_process_waits_for_a_command_that_owns_the_folder_for_a_moment(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = SqliteStore(created(short / "qm"))
+    monkeypatch.setattr(location, "_is_served", lambda _: command.close())
+
+    hosted = hosting(options_for(short / "qm"), order_end(End(Manner.IMMEDIATE)))
+
+    assert f"QM1 is active, at {short / 'qm' / SOCKET}." == hosted.said[0]
+
+
+def test_a_second_process_that_is_no_standby_is_refused(short: Path) -> None:
+    with (
+        EmbeddedQueueManager("QM1", store=SqliteStore(short / "qm")) as owner,
+        closing(serve(owner, short / "qm" / SOCKET)),
+        pytest.raises(ExceptionGroup) as refused,
+    ):
+        anyio.run(host, options_for(short / "qm"), print)
+
+    active = f"QM1 is active already, as process {os.getpid()}. Start a second process with --standby."
+    assert (2, active) == (exit_code_of(refused.value), sentence_of(refused.value))
 
 
 def test_a_standby_without_an_active_process_is_active_at_once(short: Path) -> None:

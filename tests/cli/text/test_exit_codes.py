@@ -86,6 +86,7 @@ def test_an_active_queue_manager_is_not_started_again(
     run: Run, queues: None, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mqflow.cli.processes.served_connections._OWNER_LOOKS", 0)
+    monkeypatch.setattr("mqflow.app.channels.location._LOOKS", 0)
     owner = SqliteStore(tmp_path / "data")
     try:
         result = run(*words.split())
