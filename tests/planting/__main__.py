@@ -200,6 +200,7 @@ def plant_all(folder: Path, drawn: Sequence[Planted], jobs: int, file: Path) -> 
     noticed there: it can change a value that a module makes when it is loaded.
     """
     copies = [folder / f"copy-{number}" for number in range(jobs)]
+    (ROOT / ".cache").mkdir(exist_ok=True)  # a link to a folder that is not there cannot be used, and stands in the way
     for copy in copies:
         for name in COPIED:
             (_tree if (ROOT / name).is_dir() else shutil.copy2)(ROOT / name, copy / name)

@@ -73,6 +73,7 @@ class Refused(Struct, frozen=True, kw_only=True):
 RESTRICTIONS = (
     Refused(sentence="a time to live less than the delay", expiry_tenths=49, reason=Reason.EXPIRY_ERROR),
     Refused(sentence="a time to live equal to the delay is not less", expiry_tenths=50, reason=Reason.NONE),
+    Refused(sentence="a time to live of zero", expiry_tenths=0, reason=Reason.EXPIRY_ERROR),
     Refused(sentence="a time to live and a delay of zero", expiry_tenths=1, delay_ms=0, reason=Reason.NONE),
     Refused(sentence="no time to live", reason=Reason.NONE),
     Refused(sentence="retained publications", retained=True, reason=Reason.OPTIONS_ERROR),
@@ -181,11 +182,18 @@ def test_everything_is_restored_on_delivery(descriptor: MessageDescriptor, body:
     assert (descriptor, body) == restored(got, parse(data), data, later(5_000))
 
 
-@pytest.mark.parametrize(("elapsed_ms", "left_tenths"), [(15_000, 50), (5_000, 150), (19_999, 1), (20_000, 1)], ids=str)
-def test_the_expiry_counts_from_the_send_and_not_from_the_delivery(elapsed_ms: int, left_tenths: int) -> None:
+SET_BACK = later(-10, epoch=b"another start of")
+
+
+@pytest.mark.parametrize(
+    ("now", "left_tenths"),
+    [(later(15_000), 50), (later(5_000), 150), (later(19_999), 1), (later(20_000), 1), (SET_BACK, 200)],
+    ids=str,
+)
+def test_the_expiry_counts_from_the_send_and_not_from_the_delivery(now: ClockReading, left_tenths: int) -> None:
     descriptor, body = staged(ORDER, b"", target="ORDERS", delay_ms=5_000, now=SENT)
 
-    sent, _ = restored(descriptor, parse(body), body, later(elapsed_ms))
+    sent, _ = restored(descriptor, parse(body), body, now)
 
     assert left_tenths == sent.expiry_tenths
 

@@ -31,6 +31,8 @@ def state(last: float, rule: ScheduleRule = HOURLY) -> ScheduleState:
         (NOON, Interval(300.0), NOON + 299, NotDue(1.0)),
         (NOON, Interval(300.0), NOON + 300, Fire(NOON + 300)),
         (NOON, Interval(300.0), NOON + 1_000, Fire(NOON + 900)),
+        # The sum of two floats can be a little less than one interval later.
+        (NOON, Interval(0.1), NOON + 0.1, Fire(NOON + 0.1)),
         # Another worker's clock is ahead, and it has fired already.
         (NOON + HOUR, HOURLY, NOON + HOUR - 2, NotDue(HOUR + 2)),
         # A clock was wrong by more than the clocks of workers may differ.

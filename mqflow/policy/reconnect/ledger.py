@@ -259,7 +259,7 @@ def _step(entry: Opened, made: set[str], refused: set[int]) -> Step:
             return Subscribe(entry, replace(entry.descriptor, options=_again(entry)))
         case Object(made_the_queue=True, temporary=True):
             return Reopen(entry, entry.name, entry.opened_name)
-        case Object(temporary=True) if (entry.opened_name or entry.name) not in made:
+        case Object(temporary=True) if entry.name not in made:
             return _refused(entry, "It was a temporary queue of another connection or of a closed handle, and no longer exists")
         case Object():
             return Reopen(entry, entry.opened_name or entry.name)

@@ -96,7 +96,7 @@ def test_the_last_of_two_equal_keys_counts() -> None:
 
 
 def test_unknown_keys_are_ignored_and_named() -> None:
-    misspelt = entry(clientConection={}, connectionManagement={"ClientWeight": 5})
+    misspelt = entry(clientConection={}, connectionManagement={"ClientWeight": 5}, exits={"security": {"names": ""}})
 
     read = parse(table(misspelt))
 
@@ -104,7 +104,8 @@ def test_unknown_keys_are_ignored_and_named() -> None:
     assert (
         f"{CHANNEL}.clientConection is not known and is ignored. Did you mean clientConnection?",
         f"{CHANNEL}.connectionManagement.ClientWeight is not known and is ignored. Did you mean clientWeight?",
-    ) == read.warnings[:2]
+        f"{CHANNEL}.exits.security.names is not known and is ignored. Did you mean name?",
+    ) == read.warnings[:3]
 
 
 def test_an_entry_that_names_an_exit_is_not_used_and_its_table_says_so() -> None:
@@ -213,7 +214,7 @@ def test_any_bytes_give_a_table_or_the_typed_error(data: bytes) -> None:
 def test_mqserver_defines_a_channel(text: str, name: str, connection_name: str) -> None:
     channel = server_channel(text)
 
-    assert (name, connection_name) == (channel.name, channel.connection_name)
+    assert (name, connection_name, 1) == (channel.name, channel.connection_name, channel.heartbeat_s)
 
 
 @pytest.mark.parametrize(

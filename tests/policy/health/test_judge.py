@@ -75,7 +75,7 @@ def test_a_stuck_worker_is_named_with_its_message_and_its_stack() -> None:
 def test_an_event_loop_that_does_not_turn_is_named_with_its_stack() -> None:
     [stuck] = health(process(blocked_for_s=61.0)).stuck
 
-    assert ("the loop", "") == (stuck.stack, stuck.listener)
+    assert ("the loop", "", -1) == (stuck.stack, stuck.listener, stuck.worker)
     assert "The event loop of process 71 has not turned for 61 s." == stuck.text
 
 

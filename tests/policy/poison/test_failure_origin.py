@@ -16,7 +16,7 @@ from msgspec import UNSET
 import mqflow
 from mqflow.events import Decided, Event, Settled
 from mqflow.policy.poison.disposition import Completed, Deliver, Failed, Settlement, Undecodable, without_exception
-from mqflow.policy.poison.failure_origin import FRAME_CHARS_MAX, Raised, calling_frame, raised_by
+from mqflow.policy.poison.failure_origin import FRAME_CHARS_MAX, Raised, calling_frame, first_of_application, raised_by
 from mqflow.policy.poison.outcomes import Reject, UndecodableError, outcome_of
 
 MQFLOW = str(Path(mqflow.__file__).parent / "runtime" / "call.py")
@@ -79,6 +79,12 @@ def function_of(file: str, source: str, name: str, **names: Any) -> Any:
 )  # fmt: skip
 def test_the_frame_is_the_innermost_of_the_application(files: tuple[str, ...], expected: str) -> None:
     assert expected == raised_by(call_through(*files)).frame
+
+
+def test_the_first_frame_of_the_application_is_the_outermost() -> None:
+    frames = [(MQFLOW, 1, "call"), (HANDLER, 2, "on_order"), (LIBRARY, 3, "stock"), (HANDLER, 4, "on_stock")]
+
+    assert (1, None) == (first_of_application(frames), first_of_application(frames[:1]))
 
 
 def test_an_exception_that_was_never_raised_has_no_frame() -> None:
