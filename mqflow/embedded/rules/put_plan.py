@@ -146,6 +146,7 @@ _DEFAULT: Final = Context.DEFAULT
 _FORMAT_CHARS: Final = 8
 _LONGS: Final = struct.Struct("10i")
 _encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(MessageDescriptor).decode
 
 
 def check_descriptor(descriptor: MessageDescriptor) -> int:
@@ -186,9 +187,9 @@ def _check_lengths(descriptor: MessageDescriptor) -> None:
 
 
 def _check_values(descriptor: MessageDescriptor) -> None:
-    """Refuse a number that is not an MQLONG, and a text that cannot be encoded: a store or a header cannot contain them.
+    """Refuse a number that is not an MQLONG, a text that cannot be encoded, and a field of another type, such as True.
 
-    Packing and encoding all fields takes less time than checking each field.
+    A store or a header cannot contain them. Packing, encoding and decoding all fields takes less time than checking each field.
     """
     try:
         _LONGS.pack(
@@ -203,9 +204,11 @@ def _check_values(descriptor: MessageDescriptor) -> None:
             descriptor.offset,
             descriptor.original_length,
         )
-        _encode(descriptor)
-    except (struct.error, UnicodeEncodeError, OverflowError, TypeError) as error:
-        raise Refusal(Reason.MD_ERROR, f"A number is not an MQLONG, or a text cannot be encoded: {error}") from error
+        _decode(_encode(descriptor))
+    except (struct.error, UnicodeEncodeError, OverflowError, TypeError, msgspec.ValidationError) as error:
+        raise Refusal(
+            Reason.MD_ERROR, f"A number is not an MQLONG, a text cannot be encoded, or a field has another type: {error}"
+        ) from error
 
 
 def _check_report(report: int) -> int:

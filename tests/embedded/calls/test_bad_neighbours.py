@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.rules import put_plan
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -28,6 +29,7 @@ PERSISTENT = MessageDescriptor(persistence=1)
 NO_TEXT = "\ud800"
 """Half of a surrogate pair. Python decodes an argument or file name that is not UTF-8 to such characters."""
 TOO_LONG = 2**31
+NUMBERS = [field.name for field in fields(MessageDescriptor) if field.type is int]
 
 
 @pytest.fixture
@@ -81,6 +83,15 @@ def test_a_subscriber_may_go_while_a_publication_for_it_is_not_committed(queue_m
         {"backout_count": 2**80},
         {"put_date": ...},
         {"message_type": 1.5},
+        # Values of another type that compare and have a length like the right ones: a restart could not read such a message.
+        *({field: True} for field in NUMBERS),
+        {"persistence": 1.0},
+        {"backout_count": None},
+        {"message_id": "m" * 24},
+        {"group_id": "g" * 24},
+        {"format": b"MQSTR"},
+        {"reply_to_queue": b"REPLIES"},
+        {"accounting_token": "t" * 32},
     ],
     ids=str,
 )
@@ -89,14 +100,15 @@ def test_a_descriptor_that_no_mqmd_could_be_is_refused(queue_manager: EmbeddedQu
     handle = connection.open(QUEUE, BOTH)
 
     with pytest.raises(MQIError) as refused:
-        connection.put(handle, replace(PERSISTENT, **field), b"", PutOption.NO_SYNCPOINT)
+        connection.put(handle, replace(PERSISTENT, **{"reply_to_queue": "REPLIES"} | field), b"", PutOption.NO_SYNCPOINT)
 
-    reasons = {"feedback": Reason.FEEDBACK_ERROR, "message_type": Reason.MSG_TYPE_ERROR}
-    assert refused.value.reason == reasons.get(next(iter(field)), Reason.MD_ERROR)
+    reasons = {("feedback", 2**64): Reason.FEEDBACK_ERROR, ("message_type", 1.5): Reason.MSG_TYPE_ERROR}
+    assert refused.value.reason == reasons.get(next(iter(field.items())), Reason.MD_ERROR)
     assert still_works(queue_manager)
 
 
-def test_a_message_with_a_field_of_another_type_does_not_block_its_queue(folder: Path) -> None:
+def test_a_message_with_a_field_of_another_type_does_not_block_its_queue(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(put_plan, "_check_values", lambda _: None)  # earlier versions accepted such a message
     with EmbeddedQueueManager("QM1", store=SqliteStore(folder / "data")) as opened:
         opened.administration.define(QueueAttributes(name=QUEUE))
         connection = opened.connect()
