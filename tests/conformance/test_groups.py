@@ -1,13 +1,13 @@
 """Message groups and segments: put and got in logical order.
 
 Source: IBM, "Logical and physical ordering" (q026270), "Message groups" (q023060), MatchOptions (q096750); rc2185, rc2241,
-rc2242, rc2245, rc2247, rc2253, rc2259.
+rc2242, rc2245, rc2247, rc2252, rc2253, rc2259.
 """
 
 import pytest
 
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
-from mqflow.mqi.options import GetOption, MessageFlag, OpenOption, Persistence, PutOption
+from mqflow.mqi.options import GetOption, MessageFlag, MessageType, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.verbs import ObjectHandle, Put
 from tests.conformance.programs import Program
@@ -114,16 +114,38 @@ def test_a_put_in_physical_order_without_a_group_identifier_gets_a_new_one(queue
         (SEGMENT, {"offset": -1}, Reason.OFFSET_ERROR),
         (LAST_SEGMENT, {"offset": 999_999_999}, Reason.OFFSET_ERROR),
         (SEGMENT, {"body": b""}, Reason.SEGMENT_LENGTH_ZERO),
+        (SEGMENT, {"message_type": MessageType.REPORT}, Reason.ORIGINAL_LENGTH_ERROR),
+        (SEGMENT, {"message_type": MessageType.REPORT, "original_length": 1, "body": b"xy"}, Reason.ORIGINAL_LENGTH_ERROR),
+        (LAST_SEGMENT, {"message_type": MessageType.REPORT, "body": b""}, Reason.ORIGINAL_LENGTH_ERROR),
     ],
 )
 def test_a_put_in_physical_order_at_an_impossible_place_is_refused(
     queue: str, program: Program, flags: int, fields: dict[str, object], reason: Reason
 ) -> None:
-    """rc2250, rc2251, rc2253."""
+    """rc2250, rc2251, rc2252, rc2253."""
     given = {"body": b"x", "options": PutOption.NO_SYNCPOINT} | fields
 
     with refused(reason):
         put(program, queue, flags=flags, **given)  # type: ignore[arg-type]  # columns of a table
+
+
+@pytest.mark.parametrize(
+    ("flags", "message_type", "original_length", "body"),
+    [
+        (SEGMENT, MessageType.REPORT, 3, b"abc"),
+        (LAST_SEGMENT, MessageType.REPORT, 0, b""),
+        (SEGMENT, MessageType.DATAGRAM, -1, b"abc"),
+        (0, MessageType.REPORT, -1, b"abc"),
+    ],
+)
+@pytest.mark.parametrize("options", [PUT, PutOption.NO_SYNCPOINT])
+def test_only_a_report_that_is_a_segment_needs_the_length_of_the_segment_that_it_is_about(
+    queue: str, program: Program, options: PutOption, flags: int, message_type: int, original_length: int, body: bytes
+) -> None:
+    """q097590."""
+    fields = {"message_type": message_type, "original_length": original_length}
+
+    assert put(program, queue, body, flags, options, **fields).descriptor.message_type == message_type
 
 
 # The flags of the put before, the flags of this put, more fields of this put, and the reason.
@@ -135,6 +157,7 @@ REFUSED: tuple[tuple[int, int, dict[str, object], Reason], ...] = (
     (IN_GROUP, LAST, {"persistence": Persistence.PERSISTENT}, Reason.INCONSISTENT_PERSISTENCE),
     (IN_GROUP, LAST, {"options": PutOption.LOGICAL_ORDER | PutOption.SYNCPOINT}, Reason.INCONSISTENT_UOW),
     (0, SEGMENT, {"body": b""}, Reason.SEGMENT_LENGTH_ZERO),
+    (0, SEGMENT, {"message_type": MessageType.REPORT}, Reason.ORIGINAL_LENGTH_ERROR),
 )
 
 

@@ -3,10 +3,10 @@
 A queue manager retains the position of a handle's last put, last get and last browse (`Place`). With MQPMO_LOGICAL_ORDER and
 MQGMO_LOGICAL_ORDER, this position decides the next put and the next get. The code is pure, except for `Retained`, which
 `calls/groups.py` writes. It knows no queue.
-Source: IBM, MQMD.MsgFlags, "Logical and physical ordering" (q026270), MatchOptions (q096750), MQGMO (q096780), rc2185, rc2241,
-rc2242, rc2243, rc2244, rc2245, rc2247, rc2250, rc2251, rc2253, rc2259; "Segmentation and reassembly by queue manager"
-(q026380). From memory, without a page of IBM: a backout restores the retained positions (MQBACK), and MQPUT1 refuses
-LOGICAL_ORDER with 2046 (MQPMO). The fields of a put in physical order (`physical_put`) are from memory too.
+Source: IBM, MQMD.MsgFlags, "Logical and physical ordering" (q026270), MatchOptions (q096750), MQGMO (q096780), OriginalLength
+(q097590), rc2185, rc2241, rc2242, rc2243, rc2244, rc2245, rc2247, rc2250, rc2251, rc2252, rc2253, rc2259; "Segmentation and
+reassembly by queue manager" (q026380). From memory, without a page of IBM: a backout restores the retained positions (MQBACK),
+and MQPUT1 refuses LOGICAL_ORDER with 2046 (MQPMO). The fields of a put in physical order (`physical_put`) are from memory too.
 UNCERTAIN: whether MQCLOSE also warns after puts in physical order; here it does not warn.
 """
 
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from mqflow.embedded.rules.get_plan import PLACE_MAX, GetPlan, Match, Reach, Whole, Within, matches
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
-from mqflow.mqi.options import MessageFlag
+from mqflow.mqi.options import MessageFlag, MessageType
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = (
@@ -45,6 +45,7 @@ _LAST_MSG: Final = int(MessageFlag.LAST_MSG_IN_GROUP)
 _LAST_SEGMENT: Final = int(MessageFlag.LAST_SEGMENT)
 _IN_GROUP: Final = int(MessageFlag.MSG_IN_GROUP)
 _SEGMENT: Final = int(MessageFlag.SEGMENT)
+_REPORT: Final = int(MessageType.REPORT)
 _MAY_SPLIT: Final = int(MessageFlag.SEGMENTATION_ALLOWED)
 _SEGMENT_UNIT: Final = 16
 
@@ -105,9 +106,10 @@ def next_put(
 
     Refuses with 2241 or 2242 a message that leaves a group or a logical message incomplete. Refuses with 2185 a change of the
     persistence, and with 2245 a change of the unit-of-work option. Refuses with 2253 an empty segment that is not the last.
+    Refuses with 2252 a report that is a segment, if its OriginalLength is less than its length.
     """
     flags = _implied(descriptor.message_flags)
-    _check_segment_length(flags, body_bytes)
+    _check_segment(descriptor, flags, body_bytes)
     if place is None:
         if not flags & (_GROUPED | _SEGMENTED):
             return replace(descriptor, group_id=NO_ID, sequence_number=1, offset=0)
@@ -134,10 +136,10 @@ def physical_put(descriptor: MessageDescriptor, body_bytes: int, new_group_id: C
 
     A message of a group, and a segment, get a new GroupId if they have none. Refuses with 2250 a MsgSeqNumber outside of 1 to
     999,999,999. Refuses with 2251 a segment that is not between 0 and 999,999,999, and with 2253 an empty segment that is not
-    the last.
+    the last. Refuses with 2252 a report that is a segment, if its OriginalLength is less than its length.
     """
     flags = _implied(descriptor.message_flags)
-    _check_segment_length(flags, body_bytes)
+    _check_segment(descriptor, flags, body_bytes)
     if flags & _GROUPED and not 1 <= descriptor.sequence_number <= PLACE_MAX:
         raise Refusal(Reason.MSG_SEQ_NUMBER_ERROR, f"MsgSeqNumber {descriptor.sequence_number}")
     if flags & _SEGMENTED and not 0 <= descriptor.offset <= PLACE_MAX - body_bytes:
@@ -154,9 +156,14 @@ def physical_put(descriptor: MessageDescriptor, body_bytes: int, new_group_id: C
     )
 
 
-def _check_segment_length(flags: int, body_bytes: int) -> None:
-    if flags & _SEGMENTED and not flags & _LAST_SEGMENT and not body_bytes:
+def _check_segment(descriptor: MessageDescriptor, flags: int, body_bytes: int) -> None:
+    if not flags & _SEGMENTED:
+        return
+    if not flags & _LAST_SEGMENT and not body_bytes:
         raise Refusal(Reason.SEGMENT_LENGTH_ZERO, "Only the last segment of a logical message may be empty")
+    if descriptor.message_type == _REPORT and descriptor.original_length < body_bytes:
+        text = f"OriginalLength {descriptor.original_length} of a report that is a segment, with {body_bytes} bytes of data"
+        raise Refusal(Reason.ORIGINAL_LENGTH_ERROR, text)
 
 
 def place_after(descriptor: MessageDescriptor, body_bytes: int, *, under_syncpoint: bool, logical: bool) -> Place | None:
