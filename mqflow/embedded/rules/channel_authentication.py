@@ -187,7 +187,7 @@ def _number(text: str, separator: str) -> int | None:
         number = int(text, 16 if separator == ":" else 10)
     except ValueError:
         return None
-    return number if 0 <= number <= (0xFFFF if separator == ":" else _OCTET_MAX) and text.isalnum() else None
+    return number if 0 <= number <= (0xFFFF if separator == ":" else _OCTET_MAX) and text.isascii() and text.isalnum() else None
 
 
 def _matches(rule: ChannelRule, asking: Connecting) -> bool:
