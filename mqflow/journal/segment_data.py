@@ -28,6 +28,7 @@ _ROWS_PER_BATCH: Final = 10_000
 _PARQUET: Final = b"PAR1"
 _KIND: Final = b"mqflow.kind"
 _VERSION: Final = b"mqflow.schema_version"
+_VERSION_DIGITS_MAX: Final = 9
 _LINK: Final = b"mqflow.link"
 _WRITER: Final = b"mqflow.version"
 #: Columns whose values differ in most rows: a dictionary would make the file larger, and slower to read and write.
@@ -195,12 +196,13 @@ def _opened(data: bytes, kind: Kind, where: str, place: tuple[str, int] | None) 
 
 def _check_schema(where: str, found: "pa.Schema", kind: Kind) -> None:
     metadata = found.metadata or {}
-    there, said = metadata.get(_KIND, b"nothing known").decode(), metadata.get(_VERSION, b"none").decode()
-    number = int(said) if said.isascii() and said.isdigit() else None
+    there = metadata.get(_KIND, b"nothing known").decode(errors="replace")
+    said = metadata.get(_VERSION, b"none").decode(errors="replace")
+    number = int(said) if said.isascii() and said.isdigit() and len(said) <= _VERSION_DIGITS_MAX else None
     if there != kind.value or number is None:
-        raise SchemaError(where, f"it holds {there} of schema version {said}, not {kind.value} of {SCHEMA_VERSION}")
+        raise SchemaError(where, f"it holds {there} of schema version {said:.40}, not {kind.value} of {SCHEMA_VERSION}")
     if number > SCHEMA_VERSION:
-        writer = metadata.get(_WRITER, b"").decode() or "unknown"
+        writer = metadata.get(_WRITER, b"").decode(errors="replace") or "unknown"
         raise SchemaError(
             where, f"mqflow {writer} wrote it with schema version {number}; this mqflow reads versions up to {SCHEMA_VERSION}"
         )

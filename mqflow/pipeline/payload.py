@@ -13,6 +13,8 @@ from mqflow.pipeline.extras import pa, pc
 __all__ = ("FULL", "Payload", "limited", "payload_of")
 
 _FORMS: Final = "none, hash, head:N (the first N bytes) or full"
+_DIGITS_MAX: Final = 9
+"""A message has at most 104,857,600 bytes."""
 
 
 class Payload(Struct, frozen=True):
@@ -30,7 +32,7 @@ def payload_of(text: str) -> Payload:
     match text.split(":"):
         case ["none" | "hash" | "full" as kind]:
             return Payload(kind)
-        case ["head", number] if number.isascii() and number.isdigit():
+        case ["head", number] if number.isascii() and number.isdigit() and len(number) <= _DIGITS_MAX:
             return Payload("head", int(number))
         case _:
             raise OptionError(f"payload={text!r} is not known. Use {_FORMS}.")

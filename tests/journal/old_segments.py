@@ -13,7 +13,9 @@ from mqflow.verbs import Got
 __all__ = ("add_old_segment", "arrow_bytes")
 
 
-def arrow_bytes(lane: Lane, unit: Sequence[Got], number: int, *, version: str = "1", without: Sequence[str] = ()) -> bytes:
+def arrow_bytes(
+    lane: Lane, unit: Sequence[Got], number: int, *, version: str | bytes = "1", without: Sequence[str] = ()
+) -> bytes:
     """Return the bytes of an old segment. `version` and `without` make one of another schema version."""
     position = Position(lane=lane.name, segment=number, landed_us=START_US, queue=lane.queue, queue_manager=lane.queue_manager)
     made = columns(lane.kind, unit, position)
@@ -25,7 +27,7 @@ def arrow_bytes(lane: Lane, unit: Sequence[Got], number: int, *, version: str = 
     return bytes(sink.getvalue())
 
 
-def add_old_segment(lane: Lane, unit: Sequence[Got], *, version: str = "1", without: Sequence[str] = ()) -> None:
+def add_old_segment(lane: Lane, unit: Sequence[Got], *, version: str | bytes = "1", without: Sequence[str] = ()) -> None:
     """Publish one more segment, as an old mqflow did."""
     number = lane.last + 1
     data = arrow_bytes(lane, unit, number, version=version, without=without)

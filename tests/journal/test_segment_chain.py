@@ -193,9 +193,11 @@ def test_the_columns_that_an_older_schema_version_does_not_have_are_null(lane: L
         ("1", ["rfh2"], "its columns differ from those of payload: no rfh2"),
         ("7", [], "mqflow unknown wrote it with schema version 7; this mqflow reads versions up to 1"),
         ("x", [], "it holds payload of schema version x, not payload of 1"),
+        ("9" * 5_000, [], "it holds payload of schema version 9{40}, not payload of 1"),
+        (b"\xff", [], "it holds payload of schema version \N{REPLACEMENT CHARACTER}, not payload of 1"),
     ],
 )
-def test_a_newer_or_a_wrong_segment_is_refused(version: str, without: list[str], sentence: str, lane: Lane) -> None:
+def test_a_newer_or_a_wrong_segment_is_refused(version: str | bytes, without: list[str], sentence: str, lane: Lane) -> None:
     add_old_segment(lane, invented(KIND, 4, seed=1), version=version, without=without)
 
     with pytest.raises(SchemaError, match=sentence):

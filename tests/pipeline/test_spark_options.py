@@ -95,7 +95,7 @@ def test_what_else_says_something_of_the_data_goes_with_it(payload: str, said: l
     assert batch.schema == found.schema
 
 
-@pytest.mark.parametrize("text", ["heads:3", "head", "head:-1", "head:x", "", "FULL"])
+@pytest.mark.parametrize("text", ["heads:3", "head", "head:-1", "head:x", "", "FULL", "head:" + "9" * 5_000])
 def test_another_payload_is_refused_with_the_forms_there_are(text: str) -> None:
     with pytest.raises(OptionError, match="head:N"):
         payload_of(text)

@@ -47,6 +47,8 @@ _KNOWN: Final = (
     "path", "kind", "lanes", "startingSegment", "segments", "maxRowsPerTrigger", "maxBytesPerTrigger", "consumer", "columns",
     "payload", "partitionBytes", "minPartitions", "pushdown",
 )  # fmt: skip
+_SEGMENT_DIGITS_MAX: Final = 12
+"""The number of digits of a segment in the name of its file."""
 _PARTITION_BYTES: Final = 64 * 1024 * 1024
 _COMPARISONS: Final[dict[type[Filter], Callable[[Any, Any], bool]]] = {
     EqualTo: operator.eq,
@@ -268,13 +270,14 @@ def _settings(given: MutableMapping[str, str]) -> _Settings:
     lanes = options.names("lanes")
     kind = _kind(options.text("kind", ""), folder, lanes)
     starting = options.text("startingSegment", "earliest")
-    if starting not in {"earliest", "latest"} and not (starting.isascii() and starting.isdigit() and int(starting)):
+    is_number = starting.isascii() and starting.isdigit() and len(starting) <= _SEGMENT_DIGITS_MAX and int(starting) > 0
+    if starting not in {"earliest", "latest"} and not is_number:
         raise OptionError(f"{NAME}: startingSegment={starting!r} is not earliest, latest or a number of at least 1.")
     return _Settings(
         folder=folder,
         kind=kind,
         lanes=lanes,
-        starting_segment=int(starting) if starting.isdigit() else None,
+        starting_segment=int(starting) if is_number else None,
         from_latest=starting == "latest",
         segments=_segments(options.text("segments", "")),
         limit=Limit(rows=options.number("maxRowsPerTrigger", None), bytes=options.number("maxBytesPerTrigger", None)),
