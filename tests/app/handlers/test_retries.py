@@ -241,6 +241,8 @@ async def test_messages_that_come_back_from_the_staging_queue_together_are_handl
         await anyio.sleep(120)  # all are due when the application starts again
 
     assert [4] + [1] * 12 == sizes
+    # The failure of the batch is not a failure of its messages.
+    assert [True] * 4 == [event.is_first_failure for event in mq.told(Decided) if event.backout_count == 1]
     assert dict.fromkeys((b"0", b"1", b"2", b"3"), 4) == calls
     assert (0, 0, 0) == (mq.depth("IN"), mq.depth("BOQ"), mq.depth(STAGING))
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.backout import decide
@@ -104,6 +105,24 @@ async def test_a_worker_that_lost_its_connection_waits_with_the_whole_applicatio
 
     assert (session, True, ("IN",)) == (bench.slot.lost, bench.supervisor.away, bench.supervisor.readiness.missing)
     assert not bench.not_connected(MISSING)
+
+
+@pytest.mark.anyio
+async def test_the_settings_of_each_queue_are_inquired_once_in_a_generation() -> None:
+    inquired = list[str]()
+
+    async def call(_verb: object, _connection: object, *names: str) -> object:
+        inquired.extend(names)
+        return QueueAttributes(name=names[0]) if names else ("DLQ", None)
+
+    session: Any = SimpleNamespace(call=call, connection=SimpleNamespace(queue_manager_name="QM1"))
+    cache = SettingsCache(None, None, Behaviour.JMS_LISTENER, pytest.fail)
+    for generation in (1, 1, 2):
+        for name in ("A", "B"):
+            handle: Any = SimpleNamespace(resolved_queue=name)
+            assert name == (await cache.get(session, handle, generation)).attributes.name
+
+    assert ["A", "B", "A", "B"] == inquired
 
 
 def test_an_unknown_dead_letter_queue_is_warned_about_once_until_it_is_known_and_for_each_queue_manager() -> None:
