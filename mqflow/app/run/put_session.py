@@ -22,7 +22,7 @@ from mqflow.policy.shared_puts import calls_of_unit
 from mqflow.runtime.connection.loop_call import LoopCaller, OneShot, start_task
 from mqflow.verbs import Put
 
-__all__ = ("PutSession", "place_of_put")
+__all__ = ("PutSession", "closed", "place_of_put")
 
 _TURNS_BEFORE_YIELD: Final = 64
 
@@ -145,16 +145,21 @@ class PutSession:
             self._pass_on()
 
     async def _begin_turn(self) -> None:
-        """Raise if the caller is cancelled. Sometimes let other tasks run, because a put in memory never waits."""
+        """Raise if the caller is cancelled or the session is closed. Sometimes let other tasks run.
+
+        A put in memory never waits, so without this no other task would run.
+        """
         self._turns += 1
         if self._turns % _TURNS_BEFORE_YIELD:
             await checkpoint_if_cancelled()
         else:
             await checkpoint()
+        if self._closed:
+            raise closed()
 
     def _enter_line(self, call: PutCall) -> None:
         if self._closed:
-            raise _closed()
+            raise closed()
         if self._loop_caller is None:
             self._loop_caller = LoopCaller()
         call.over, call.stage = OneShot(self._loop_caller), Stage.WAITING
@@ -248,7 +253,7 @@ class PutSession:
             self._writer = None
             self._busy = False
             for call in self._waiting:  # only if the session was closed
-                call.error = _closed()
+                call.error = closed()
                 _end(call)
             self._waiting.clear()
             over.set()
@@ -270,7 +275,7 @@ class PutSession:
         except Exception as error:  # noqa: BLE001 - passed to the callers, whose tasks raise it
             unit.fail(error)
         except BaseException:
-            unit.fail(_closed())
+            unit.fail(closed())
             raise
         finally:
             self._waiting.extendleft(reversed(unit.left_over))
@@ -285,6 +290,7 @@ def _end(call: PutCall) -> None:
         call.joined.set()
 
 
-def _closed() -> MQIError:
+def closed() -> MQIError:
+    """Return the error of a put after the sessions of the application are closed."""
     detail = "The application stops, so nothing was put"
     return error_for(Reason.CONNECTION_QUIESCING, "MQPUT", detail=detail)

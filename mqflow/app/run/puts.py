@@ -13,7 +13,7 @@ from typing import Final
 from mqflow.app.handlers.codecs import Codec
 from mqflow.app.handlers.middleware import PublishMiddleware, around_put
 from mqflow.app.handlers.outgoing_message import Outgoing, PutKeywords, with_codec
-from mqflow.app.run.put_session import PutSession, place_of_put
+from mqflow.app.run.put_session import PutSession, closed, place_of_put
 from mqflow.app.run.unit_of_puts import Way
 from mqflow.runtime.connection.reconnecting_session import ReconnectingSession, in_delivery
 from mqflow.runtime.connection.supervisor import Supervisor
@@ -55,6 +55,7 @@ class Puts:
         self._new_session: Final = session
         #: By the depth of `place_of_put`, and by whether their puts wait for a connection.
         self._sessions: Final[dict[tuple[int, bool], PutSession]] = {}
+        self._is_closed = False
         supervisor.let_go_when_quiescing(self._release)
 
     async def put(self, make: Callable[..., Outgoing], keywords: PutKeywords) -> Put:
@@ -68,12 +69,15 @@ class Puts:
         return await self._session().put_many(make(**keywords))
 
     async def close(self) -> None:
-        """Close the sessions."""
+        """Close the sessions. Later puts raise `MQIError` 2202."""
+        self._is_closed = True
         for session in tuple(self._sessions.values()):
             await session.close()
 
     def _session(self) -> PutSession:
         self._check_place()
+        if self._is_closed:
+            raise closed()
         depth, holds_unit = place_of_put()
         waits = not (holds_unit or in_delivery(self._supervisor))
         place = depth, waits

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from mqflow import App, MQIError
 from mqflow.app.handlers.outgoing_message import Outgoing, Send
+from mqflow.app.run import put_session
 from mqflow.events import Event, InDoubt
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
@@ -536,3 +537,41 @@ def test_each_put_is_on_the_queue_once_unless_its_caller_gets_another_answer(
     assert set(producers.middleware.calls.values()) <= {1}
     for those in planned:  # one publisher has one put at a time, so its messages keep their order
         assert [body for body in those if body in found] == [body for body in on_queue if body in those]
+
+
+@pytest.mark.parametrize("within", [False, True])
+@pytest.mark.parametrize("before", [False, True])
+async def test_a_put_after_the_sessions_are_closed_gets_2202_and_opens_no_connection(
+    mq: QueueManagerKit, *, before: bool, within: bool
+) -> None:
+    mq.define("OUT")
+    app = App(middleware=[Middleware()] if within else [])
+    others = mq.queue_manager.administration.objects.connections()
+
+    async with app.running(mq.queue_manager, listen=False) as running:
+        if before:
+            await app.put("OUT", "before")
+        await running.close_sessions()
+        for put in (lambda: app.put("OUT", "late"), lambda: app.put_many("OUT", ["late", "later"])):
+            with pytest.raises(MQIError) as refused:
+                await put()
+            assert Reason.CONNECTION_QUIESCING == refused.value.reason
+
+        assert others == mq.queue_manager.administration.objects.connections()
+        assert int(before) == mq.depth("OUT")
+
+
+@pytest.mark.parametrize("within", [False, True])
+async def test_a_put_whose_turn_begins_while_the_sessions_close_gets_2202(
+    mq: QueueManagerKit, monkeypatch: pytest.MonkeyPatch, *, within: bool
+) -> None:
+    mq.define("OUT")
+    app = App(middleware=[Middleware()] if within else [])
+
+    async with app.running(mq.queue_manager, listen=False) as running:
+        monkeypatch.setattr(put_session, "_TURNS_BEFORE_YIELD", 1)
+        monkeypatch.setattr(put_session, "checkpoint", running.close_sessions)
+        with pytest.raises(MQIError) as refused:
+            await app.put("OUT", "late")
+
+    assert (Reason.CONNECTION_QUIESCING, 0) == (refused.value.reason, mq.depth("OUT"))
