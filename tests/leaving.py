@@ -3,10 +3,13 @@
 import ctypes
 import os
 import signal
+import subprocess
 import sys
-from typing import Final
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
 
-__all__ = ("die_with_parent", "end_by_exception")
+__all__ = ("die_with_parent", "end_by_exception", "popen_with_parent")
 
 _PR_SET_PDEATHSIG: Final = 1
 _LIBC: Final = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
@@ -29,3 +32,11 @@ def die_with_parent(parent: int) -> None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:  # it ended before that
             os._exit(1)
+
+
+def popen_with_parent() -> "Callable[..., subprocess.Popen[Any]]":
+    """Return a function like `subprocess.Popen`, whose processes end with this one, also in a session of their own.
+
+    Call that function in the main thread: the kernel ends the processes when the thread that started them ends.
+    """
+    return partial(subprocess.Popen, preexec_fn=partial(die_with_parent, os.getpid()))

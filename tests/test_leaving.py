@@ -64,3 +64,15 @@ finally:
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, -2), (signal.SIGKILL, -9)])
 def test_the_end_of_a_stage_ends_its_processes(tmp_path: Path, number: signal.Signals, code: int) -> None:
     assert code == ended([sys.executable, "-c", STAGE, str(tmp_path)], 2, number)
+
+
+STARTED_ALONE = """
+import subprocess
+from tests.leaving import popen_with_parent
+subprocess.Popen = popen_with_parent()
+subprocess.Popen(["sleep", "1000"], start_new_session=True).wait()
+"""
+
+
+def test_the_kill_of_a_test_run_ends_the_processes_that_it_started_in_sessions_of_their_own() -> None:
+    assert -signal.SIGKILL == ended([sys.executable, "-c", STARTED_ALONE], 1, signal.SIGKILL)

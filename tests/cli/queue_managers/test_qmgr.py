@@ -32,6 +32,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import WAIT_UNLIMITED, GetOptions
 from tests.cli.conftest import Run
 from tests.fap.client_half import ChannelClient
+from tests.leaving import popen_with_parent
 
 BOTH = OpenOption.INPUT_SHARED | OpenOption.OUTPUT
 FOR_EVER = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=WAIT_UNLIMITED)
@@ -39,7 +40,8 @@ FOR_EVER = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=WAIT
 
 @pytest.fixture
 def created(run: Run, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Create QM1 in ./QM1, and end its processes after the test."""
+    """Create QM1 in ./QM1, and end its processes after the test, or when the test run is killed."""
+    monkeypatch.setattr(subprocess, "Popen", popen_with_parent())
     monkeypatch.setenv("MQFLOW_URL", "embedded+unix:QM1/served.sock?qmgr=QM1")
     assert 0 == run("qmgr", "create", "QM1").exit_code
     yield
@@ -72,7 +74,10 @@ def connected() -> ServedConnection:
     return ServedQueueManager(Path("QM1/served.sock")).connect()
 
 
-pytestmark = pytest.mark.usefixtures("created")
+pytestmark = [
+    pytest.mark.usefixtures("created"),
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),  # Python 3.12 and later
+]
 
 
 def test_a_queue_manager_is_created_started_and_ended(run: Run) -> None:
