@@ -499,6 +499,7 @@ def test_another_users_subscription_is_2434_unless_it_is_for_any(
             Reason.OPTIONS_ERROR,
         ),
         (RESUME | SubscribeOption.NEW_PUBLICATIONS_ONLY, {"name": "n"}, Reason.OPTIONS_ERROR),
+        (MANAGED | SubscribeOption(0x400), {}, Reason.OPTIONS_ERROR),
         (DURABLE, {}, Reason.SUB_NAME_ERROR),
         (RESUME, {}, Reason.SUB_NAME_ERROR),
         (RESUME, {"name": "nobody"}, Reason.NO_SUBSCRIPTION),
@@ -509,6 +510,7 @@ def test_another_users_subscription_is_2434_unless_it_is_for_any(
         (MANAGED, {"expiry_tenths": 0}, Reason.EXPIRY_ERROR),
         (MANAGED, {"priority": 10}, Reason.PRIORITY_ERROR),
         (MANAGED, {"priority": -2}, Reason.PRIORITY_ERROR),
+        (MANAGED, {"user_data": "u" * 10_241}, Reason.SUB_USER_DATA_ERROR),
         (MANAGED, {"level": 10}, Reason.SD_ERROR),
         (MANAGED | SubscribeOption.SET_IDENTITY_CONTEXT, {"accounting_token": b"short"}, Reason.SD_ERROR),
         (MANAGED | SubscribeOption.SET_IDENTITY_CONTEXT, {"application_identity_data": "d" * 33}, Reason.SD_ERROR),
@@ -522,6 +524,19 @@ def test_mqsub_refuses_these_options(
 
     with refused(reason):
         subscribe(program, **wanted)
+
+
+def test_mqsub_takes_the_largest_values(program: Program) -> None:
+    largest: dict[str, Any] = {
+        "user_data": "u" * 10_240, "expiry_tenths": 2**31 - 1, "priority": 9, "level": 9, "application_identity_data": "d" * 32,
+        "alternate_user": "u" * 12,
+    }  # fmt: skip
+
+    subscribed = subscribe(program, "Prices", MANAGED | SubscribeOption.SET_IDENTITY_CONTEXT, **largest)
+    publish(program, "Prices")
+
+    copy = program.got(subscribed.queue).descriptor
+    assert (9, "d" * 32) == (copy.priority, copy.application_identity_data)
 
 
 ALTER = DURABLE & ~CREATE | SubscribeOption.ALTER

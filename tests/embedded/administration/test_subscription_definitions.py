@@ -7,11 +7,12 @@ import pytest
 from mqflow.embedded.mqsc import Verdict, run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import ObjectType, PutOption
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import ObjectType, PutOption, SubscribeOption
 from mqflow.mqi.pcf.codes import CommandCode
 from mqflow.mqi.pcf.structures import CFST
 from mqflow.mqi.reason_codes import Reason
-from mqflow.mqi.subscription import SubscriptionAttributes
+from mqflow.mqi.subscription import SubscriptionAttributes, SubscriptionDescriptor
 from mqflow.verbs import ObjectDescriptor
 from tests.conformance.under_test import ManualClock
 from tests.embedded.administration.commanding import Commander
@@ -165,6 +166,17 @@ def test_a_topic_that_forbids_the_subscription_forbids_it_to_administrators_too(
     rig.mqsc(f"ALTER TOPIC(T) {switch}")
 
     assert reason == rig.refused("DEFINE SUB(D) TOPICSTR('prices/fruit') DEST(Q)")
+
+
+def test_a_program_cannot_alter_the_subscription_of_an_administrator(rig: Rig) -> None:
+    altered = SubscriptionDescriptor(
+        name="S", options=SubscribeOption.ALTER | SubscribeOption.DURABLE, object_string="prices/fruit"
+    )
+
+    with pytest.raises(MQIError) as refused:
+        rig.queue_manager.connect().subscribe(altered)
+
+    assert Reason.ALTER_SUB_ERROR == refused.value.reason
 
 
 def test_an_expired_subscription_does_not_exist_for_administrators(rig: Rig) -> None:

@@ -129,6 +129,7 @@ def test_a_record_with_warn_lets_the_program_in_and_is_named() -> None:
         ("192.0.2.1-8", "192.0.2.9", False),
         ("192.0.*.1-8", "192.0.7.3", True),
         ("2001:DB8:0:0:0:0:0:0", "2001:db8::", True),
+        ("2001:*:FFFF", "2001:db8::ffff", True),
         ("2001:DB8:0:0:0:*", "2001:db8::7:1", True),
         ("2001:*:1", "2001:db8::1", True),
         ("2001:*:1", "2001:db8::2", False),

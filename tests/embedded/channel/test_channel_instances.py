@@ -15,6 +15,7 @@ from mqflow.embedded.rules.channel_instances import (
     ChannelStatus,
     NoChannel,
     settings_of,
+    why_not_as_stated,
     why_not_one_more,
     why_not_secure,
 )
@@ -119,6 +120,25 @@ def test_a_channel_with_a_cipher_takes_programs_with_the_tls_that_it_names(
     refused = why_not_secure(ChannelSettings(name="APP", **settings), names)
 
     assert reason == (0 if refused is None else int(refused[0])), source
+
+
+@pytest.mark.parametrize(("names", "said"), [(["anna"], "anna"), (["ann", "bob"], "ann and bob"), ([], "no name")])
+def test_the_refusal_of_another_name_says_the_names_in_the_certificate(names: list[str], said: str) -> None:
+    refused = why_not_secure(ChannelSettings(name="APP", cipher_spec="X", peer_name="CN=ann"), names)
+
+    assert (2398, f"SSLPEER(CN=ann) is not the name in the certificate, which has {said}") == refused
+
+
+@pytest.mark.parametrize(
+    ("channel", "names", "reason"), [("TLS", None, 2393), ("TLS", [], 2393), ("TLS", ["anna"], 0), ("NOBODY", None, 0)]
+)
+def test_a_program_that_states_its_tls_needs_that_of_a_channel_that_is_defined(
+    channel: str, names: list[str] | None, reason: int
+) -> None:
+    given = {"name": "TLS", "kind": ChannelType.SVRCONN, "cipher_spec": "ANY_TLS12_OR_HIGHER", "peer_name": "CN=ann"}
+    refused = why_not_as_stated(channel, [*WITH_OWN, defined_object("CHANNEL", given).values], names)
+
+    assert reason == (0 if refused is None else int(refused[0]))
 
 
 class Instance:
