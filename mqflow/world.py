@@ -9,8 +9,9 @@ import queue
 import random
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -35,6 +36,8 @@ __all__ = (
     "give_way",
     "own_thread",
     "wait_until_on",
+    "wake",
+    "woken_together",
 )
 
 T = TypeVar("T")
@@ -193,6 +196,34 @@ def give_way() -> None:
     """Yield the processor to other processes, and to other threads of this process."""
     if hasattr(os, "sched_yield"):  # not on Windows
         os.sched_yield()
+
+
+_HELD: Final[ContextVar[dict[Callable[[], None], None] | None]] = ContextVar("mqflow_held_wake_ups", default=None)
+
+
+def wake(event_loop: Callable[[], None]) -> None:
+    """Call the function, which wakes an event loop: now, or at the end of `woken_together` if this thread is inside."""
+    held = _HELD.get()
+    if held is None:
+        event_loop()
+    else:
+        held[event_loop] = None
+
+
+@contextmanager
+def woken_together() -> Iterator[None]:
+    """Wake each event loop at the end of the block, and only once.
+
+    An event loop that is woken takes Python's lock from this thread. After each wake-up, this thread would wait for that lock.
+    """
+    held: dict[Callable[[], None], None] = {}
+    before = _HELD.set(held)
+    try:
+        yield
+    finally:
+        _HELD.reset(before)
+        for event_loop in held:
+            event_loop()
 
 
 def own_thread() -> tuple[int, int]:

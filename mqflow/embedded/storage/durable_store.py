@@ -24,7 +24,7 @@ from mqflow.embedded.storage.requests import Call, Close, Done, Item, Quarantine
 from mqflow.embedded.storage.store import Change, Snapshot, StoredIdentifiers, StoredMessage
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
-from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Mailbox, Runner, give_way
+from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Mailbox, Runner, give_way, woken_together
 
 __all__ = ("FREE_BYTES_MIN", "DurableStore")
 
@@ -331,8 +331,9 @@ class DurableStore:
         began = self._clock.monotonic()
         self._make_together(calls)
         self._group_commit.synced(len(calls), self._clock.monotonic() - began)
-        for call in calls:
-            self._answer(call, None)
+        with woken_together():
+            for call in calls:
+                self._answer(call, None)
 
     def _make_together(self, calls: Sequence[Call]) -> None:
         changes = chain.from_iterable(call.changes for call in calls)

@@ -15,6 +15,8 @@ from typing import Any, Final
 import anyio
 from anyio.lowlevel import RunVar, checkpoint, current_token
 
+from mqflow.world import wake
+
 __all__ = ("LoopCaller", "OneShot", "start_task")
 
 
@@ -35,7 +37,7 @@ class WaitingCalls:
         """Run the function on the loop, after the functions that were added before."""
         self._calls.append(function)
         if not self._is_woken:
-            self._wake()
+            wake(self._wake)
 
     def _wake(self) -> None:
         self._is_woken = True

@@ -6,6 +6,7 @@ The medium records its calls, and no thread runs. `test_promises` has a store on
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +20,7 @@ from mqflow.embedded.storage.medium import DamagedError
 from mqflow.embedded.storage.store import BackoutCounted, Change, MessageRemoved, ObjectDefined, QueueCleared
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
-from mqflow.world import THREADS
+from mqflow.world import THREADS, wake
 from tests.embedded.storage.scripted_medium import EMPTY, FULL, Kit, ScriptedMedium, add, after_a_release, full, recorded, said
 from tests.embedded.storage.stored_messages import OTHER_QUEUE, QUEUE, message
 
@@ -40,6 +41,23 @@ def test_all_waiting_calls_are_one_transaction_with_one_sync(kit: Kit) -> None:
     assert [("make", [1, -2, 3], True), ("tidy",)] == kit.run()
     assert [("first", None), ("third", None)] == kit.answers
     assert f"mqflow-writer-{kit.folder.name}" == kit.runner.name
+
+
+def test_a_group_wakes_an_event_loop_once_after_all_its_answers(kit: Kit) -> None:
+    happened: list[str] = []
+
+    def wakes_up() -> None:
+        happened.append("woken")
+
+    def answered(name: str, _: Exception | None) -> None:
+        happened.append(name)
+        wake(wakes_up)
+
+    for number in (1, 2):
+        kit.store.write([add(number)], partial(answered, str(number)))
+    kit.run()
+
+    assert ["1", "2", "woken"] == happened
 
 
 def test_a_sync_counts_with_its_calls_and_its_duration_for_the_next_group(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:

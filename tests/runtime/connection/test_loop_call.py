@@ -2,12 +2,14 @@
 
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import anyio
 import anyio.to_thread
 import pytest
 
 from mqflow.runtime.connection.loop_call import LoopCaller, OneShot, WaitingCalls
+from mqflow.world import woken_together
 
 
 class Loop:
@@ -39,6 +41,35 @@ def test_calls_of_several_threads_wake_the_loop_once_and_run_in_order() -> None:
     loop.turn()
 
     assert (1, [0, 1, 2, 3]) == (wakes, ran)
+
+
+def test_calls_of_a_thread_that_has_more_to_do_wake_the_loop_when_it_is_done() -> None:
+    loop, ran, wakes = Loop(), list[int](), list[int]()
+    calls = WaitingCalls(loop.woken.append)
+
+    with woken_together():
+        for number in range(2):
+            calls.add(partial(ran.append, number))
+            wakes.append(len(loop.woken))
+    wakes.append(len(loop.woken))
+    loop.turn()
+
+    assert ([0, 0, 1], [0, 1]) == (wakes, ran)
+
+
+def test_a_call_wakes_the_loop_although_its_thread_then_fails() -> None:
+    loop = Loop()
+    calls = WaitingCalls(loop.woken.append)
+
+    def call_and_fail() -> None:
+        with woken_together():
+            calls.add(fail)
+            fail()
+
+    with pytest.raises(ValueError, match="a defect"):
+        call_and_fail()
+
+    assert 1 == len(loop.woken)
 
 
 def test_a_call_that_comes_after_the_turn_wakes_the_loop_again() -> None:
