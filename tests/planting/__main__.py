@@ -106,6 +106,7 @@ def measured(folder: Path, copies: Sequence[Path], drawn: Sequence[Planted]) -> 
                 [sys.executable, "-m", *command, "-p", "no:cacheprovider", "-p", "tests.planting.reach", *tests],
                 cwd=copy, env=variables, stdout=subprocess.DEVNULL, check=False,
             )  # fmt: skip
+            _tree(copy / "mqflow", data.with_suffix(reach.SOURCES) / "mqflow")
         return data, times
 
     def noted(target: str) -> list[tuple[Path, Path]]:

@@ -8,6 +8,7 @@ This module does not import mqflow: coverage would miss the lines of an import.
 import os
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
 from itertools import product
 from pathlib import Path, PurePath
 from typing import Final
@@ -17,7 +18,10 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-__all__ = ("Reach", "only", "read")
+__all__ = ("SOURCES", "Reach", "only", "read")
+
+SOURCES: Final = ".sources"
+"""The ending of a folder with the sources of a run. It stands beside the run's file of coverage."""
 
 _TIMES_S: Final = defaultdict[str, float](float)
 _FAILED: Final = set[str]()
@@ -63,7 +67,10 @@ class Reach(Struct, frozen=True):
 
 
 def read(copies: Sequence[Path], sources: Collection[PurePath], files: Sequence[tuple[Path, Path]]) -> Reach:
-    """Return what runs over the copies noted of these sources. Each run has a file of coverage and a file of times."""
+    """Return what runs over the copies noted of these sources. Each run has a file of coverage and a file of times.
+
+    If a source has changed since a run, its unchanged lines keep their tests.
+    """
     tests: dict[str, dict[int, list[str]]] = {}
     times_s: dict[str, float] = {}
     for noted, times in files:
@@ -72,9 +79,19 @@ def read(copies: Sequence[Path], sources: Collection[PurePath], files: Sequence[
         data.read()
         for source, copy in product(sources, copies):
             lines = tests.setdefault(source.as_posix(), {})
-            for line, contexts in data.contexts_by_lineno(str(copy / source)).items():
-                lines.setdefault(line, []).extend(context for context in contexts if context)
+            if contexts_at := data.contexts_by_lineno(str(copy / source)):
+                for earlier, line in _unchanged(noted.with_suffix(SOURCES) / source, copy / source):
+                    lines.setdefault(line, []).extend(filter(None, contexts_at.get(earlier, ())))
     return Reach(tests, times_s)
+
+
+def _unchanged(earlier: Path, now: Path) -> Iterator[tuple[int, int]]:
+    """Yield the earlier number and the present number of each line that both texts have."""
+    matcher = SequenceMatcher(
+        None, earlier.read_text("utf-8").splitlines(), now.read_text("utf-8").splitlines(), autojunk=False
+    )
+    for block in matcher.get_matching_blocks():
+        yield from ((block.a + at, block.b + at) for at in range(1, block.size + 1))
 
 
 def only(times: Path, files: Collection[str]) -> Path:

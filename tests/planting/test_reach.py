@@ -2,10 +2,11 @@
 
 from pathlib import Path, PurePath
 
+import coverage
 import msgspec
 import pytest
 
-from tests.planting.reach import Reach, only
+from tests.planting.reach import SOURCES, Reach, only, read
 
 SOURCE = PurePath("mqflow/policy/poison/raised.py")
 OWN, FOLDER, FAR, PROGRAM = (
@@ -42,3 +43,19 @@ def test_the_times_of_a_test_whose_file_has_changed_are_left_out(tmp_path: Path)
 
     assert {FAR: 0.5, OWN: 3.0} == msgspec.json.decode(kept.read_bytes())
     assert times != kept
+
+
+def test_the_notes_of_an_earlier_command_move_with_the_lines_of_the_source(tmp_path: Path) -> None:
+    noted, times, copy = tmp_path / "tests+app.coverage", tmp_path / "tests+app.times", tmp_path / "copy-0"
+    for folder, text in ((noted.with_suffix(SOURCES), "one\ntwo\nthree\nfour\n"), (copy, "new\none\ntwo\n3\nfour\n")):
+        (folder / SOURCE).parent.mkdir(parents=True)
+        (folder / SOURCE).write_text(text, "utf-8")
+    data = coverage.CoverageData(str(noted))
+    data.set_context(FAR)
+    data.add_lines({str(copy / SOURCE): [2, 3, 4]})
+    data.write()
+    times.write_bytes(msgspec.json.encode({FAR: 0.5}))
+
+    known = read([copy], {SOURCE}, [(noted, times)])
+
+    assert {3: [FAR], 5: [FAR]} == {line: each for line, each in known.tests[SOURCE.as_posix()].items() if each}
