@@ -14,8 +14,10 @@ import pytest
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.rules.performance_events import after_get, after_put
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import Store
+from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import ApplicationType, Format, GetOption, MessageType, OpenOption, PutOption
@@ -110,6 +112,15 @@ def test_a_depth_low_event_comes_from_a_get_and_switches_depth_high_on_again(dep
     depths.put(8)
 
     assert [HIGH, LOW, HIGH] == depths.reasons()
+
+
+def test_the_depth_of_an_event_is_exact_in_a_long_queue_too() -> None:
+    queue = QueueAttributes(
+        name="Q", max_depth=10_000, depth_high_event=True, depth_high_percent=80, depth_low_event=True, depth_low_percent=20
+    )
+
+    assert (False, True) == tuple(after_put(queue, depth) is not None for depth in (7_999, 8_000))
+    assert (True, False) == tuple(after_get(queue, depth) is not None for depth in (2_000, 2_001))
 
 
 def test_a_full_queue_causes_one_event_until_its_depth_was_low(depths: Rig) -> None:
@@ -307,7 +318,7 @@ def test_a_get_that_leaves_messages_restarts_the_service_timer(service: Rig) -> 
     service.put(2)
     service.clock.advance(0.8)
     service.get()
-    service.clock.advance(0.8)
+    service.clock.advance(1)  # not later than QSVCINT
     service.get()
 
     assert [] == service.reasons()

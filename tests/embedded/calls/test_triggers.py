@@ -253,8 +253,10 @@ def test_switching_the_trigger_on_triggers_for_the_messages_that_are_there(rig: 
 
 
 @pytest.mark.parametrize(
-    "missing", ["ALTER QLOCAL(Q) PROCESS(NOT.THERE)", "ALTER QLOCAL(Q) INITQ(NOT.THERE)", "ALTER QLOCAL(Q) TRIGTYPE(NONE)"]
-)
+    "missing",
+    ["ALTER QLOCAL(Q) PROCESS(NOT.THERE)", "ALTER QLOCAL(Q) PROCESS(' ')", "ALTER QLOCAL(Q) INITQ(NOT.THERE)",
+     "ALTER QLOCAL(Q) TRIGTYPE(NONE)"],
+)  # fmt: skip
 def test_without_process_or_initiation_queue_nothing_triggers_and_the_put_succeeds(rig: Rig, missing: str) -> None:
     rig.run(missing)
 

@@ -65,9 +65,15 @@ DECISIONS = [
     ),
     ("q010250: a user before an address", [by_address("10.1.2.3", NOACCESS), by_user("ann", MAP, "ops")], "ops"),
     ("an address before a pattern", [by_address("10.1.*", NOACCESS), by_address("10.1.2.3", MAP, "ops")], "ops"),
+    ("an address before a range", [by_address("10.1.2.1-9", NOACCESS), by_address("10.1.2.3", MAP, "ops")], "ops"),
     ("a range before an asterisk", [by_address("10.1.2.*", NOACCESS), by_address("10.1.2.1-9", MAP, "ops")], "ops"),
     ("a longer pattern before a shorter", [by_address("10.*", NOACCESS), by_address("10.1.*", MAP, "ops")], "ops"),
     ("a longer name with a wildcard before a shorter", [ANY_BLOCKED, by_address("*", CHANNEL, profile="APP.*")], "ann"),
+    (
+        "asterisks do not count for the length of a name",
+        [by_address("*", NOACCESS, profile="*A*P*"), by_address("*", CHANNEL, profile="APP.*")],
+        "ann",
+    ),
     (
         "a USERMAP with ADDRESS before one without",
         [by_user("ann", NOACCESS), by_user("ann", MAP, "ops", address="10.1.2.3")],
@@ -99,6 +105,17 @@ def test_a_blockaddr_record_blocks_the_addresses_of_its_list(address: str, block
 
     assert (rule if blocks else None) == address_blocks([ANY_BLOCKED, blocking("ann"), rule], address)
     assert Admission(user="ann") == admission([rule], ASKING, is_root)  # it counts only before a program has said anything
+
+
+@pytest.mark.parametrize(
+    ("rule", "command"),
+    [
+        (by_user("ann", MAP, "ops", address="10.*"), "TYPE(USERMAP) CLNTUSER('ann') ADDRESS('10.*') USERSRC(MAP)"),
+        (blocking("ann", "bob", profile="APP.ONE"), "TYPE(BLOCKUSER) USERLIST('ann','bob')"),
+    ],
+)
+def test_a_record_is_named_by_its_command(rule: ChannelRule, command: str) -> None:
+    assert f"SET CHLAUTH('APP.ONE') {command}" == rule.command
 
 
 def test_mcauser_of_the_channel_counts_without_a_mapping_and_with_usersrc_channel() -> None:
