@@ -20,13 +20,14 @@ _SEGMENT_ROWS = 20_000
 def free(folder: Path, rows: int) -> Sample:
     """Make the attempts of the records, without the search for records that landed twice."""
     landed = _landed(folder, rows)
-    return metered(rows, lambda: consumed(silver.attempts(session().read.parquet(landed))))
+    return metered(rows, lambda: consumed(silver.attempts(silver.lives(session().read.parquet(landed)))))
 
 
 def deduped(folder: Path, rows: int) -> Sample:
     """Make the attempts of the records with `--dedupe`."""
-    landed = _landed(folder, rows)
-    return metered(rows, lambda: consumed(silver.attempts(first_landings(session().read.parquet(landed), Kind.DISPOSITION))))
+    landed = session().read.parquet(_landed(folder, rows))
+    records = silver.lives(first_landings(landed, Kind.DISPOSITION))
+    return metered(rows, lambda: consumed(silver.attempts(records)))
 
 
 def _landed(folder: Path, rows: int) -> str:

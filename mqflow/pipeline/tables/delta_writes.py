@@ -29,6 +29,7 @@ __all__ = (
     "DAY_US",
     "TableHead",
     "clear",
+    "collected",
     "columns_of",
     "compact",
     "conflicts_as",
@@ -87,7 +88,7 @@ def write_whole(table: Folder, rows: "DataFrame", run: int, before: TableHead | 
 
 def write_whole_here(table: Folder, rows: "DataFrame", run: int) -> tuple[TableHead, int]:
     """Replace all rows on the driver. Returns the last version and the number of commits."""
-    _overwrite(table, _arrow(rows), run)
+    _overwrite(table, collected(rows), run)
     return _head_of(delta_table(table)), 1
 
 
@@ -103,19 +104,18 @@ def replace_dates(
         return before, 0
     found = delta_table(table, before.version)
     deltalake.write_deltalake(
-        found, _arrow(rows), mode="overwrite", predicate=" OR ".join(parts), commit_properties=_properties(run)
+        found, collected(rows), mode="overwrite", predicate=" OR ".join(parts), commit_properties=_properties(run)
     )
     return _head_of(found), found.version() - before.version
 
 
 def replace_rows(
-    table: Folder, rows: "DataFrame", gone: "DataFrame", by: Sequence[str], run: int, before: TableHead
+    table: Folder, new: "pa.Table", old: "pa.Table", by: Sequence[str], run: int, before: TableHead
 ) -> tuple[TableHead, int]:
-    """Delete the rows whose columns `by` are in `gone`, and insert the rows.
+    """Delete the rows whose columns `by` are in `old`, and insert the rows `new`.
 
     Returns the last version and the number of commits.
     """
-    new, old = _arrow(rows), _arrow(gone)
     if not new.num_rows and not old.num_rows:
         return before, 0
     source = pa.concat_tables(
@@ -213,7 +213,8 @@ def _arrow_schema(rows: "DataFrame") -> "pa.Schema":
     return pa.schema([field.with_nullable(True) for field in arrow_schema_of(rows.schema.json())])
 
 
-def _arrow(rows: "DataFrame") -> "pa.Table":
+def collected(rows: "DataFrame") -> "pa.Table":
+    """Return the rows in the memory of the driver."""
     return rows.toArrow().cast(_arrow_schema(rows))
 
 

@@ -144,10 +144,9 @@ def _messages(making: _Silver, landed: "DataFrame") -> "DataFrame | None":
     """Write the tables about messages. Returns the keys of the changed messages; None if all of them were made again."""
     run = making.run
     if not making.goes_on or not all(run.fits(name) for name in _ABOUT_MESSAGES):
-        every = making.landed(landed, Kind.DISPOSITION)
-        run.write("attempt", silver.attempts(every))
-        run.write("message", silver.messages(every, run.read(making.spark, "attempt")))
-        for name, made in _about(every).items():
+        records = silver.lives(making.landed(landed, Kind.DISPOSITION))
+        run.write("attempt", silver.attempts(records))
+        for name, made in _about(records, run.read(making.spark, "attempt")).items():
             run.write(name, made)
         run.state[_ANEW] = run.number
         return None
@@ -155,66 +154,74 @@ def _messages(making: _Silver, landed: "DataFrame") -> "DataFrame | None":
     slices = -(-new.count() // _SLICE)
     for number in range(slices):
         keys = new.where(f.pmod(f.xxhash64(*silver.KEY), f.lit(slices)) == number)
-        part = making.landed(changed_rows.rows_about(landed, keys), Kind.DISPOSITION).cache()
-        attempted = silver.attempts(part).cache()
-        run.replace_rows("attempt", attempted, keys, silver.KEY)
-        run.replace_rows("message", silver.messages(part, attempted), keys, silver.KEY)
-        for name, made in _about(part).items():
-            run.replace_rows(name, made, keys, silver.KEY)
+        records = silver.lives(making.landed(changed_rows.rows_about(landed, keys), Kind.DISPOSITION)).cache()
+        attempted = silver.attempts(records).cache()
+        gone = run.dated("message", keys)  # all tables about messages are partitioned by the put time
+        for name, made in {"attempt": attempted, **_about(records, attempted)}.items():
+            run.replace_rows(name, made, silver.KEY, gone)
         # The times in the rows of a message, old and new, are times of its records.
-        run.state |= {f"{_CHANGED}{day or ''}": run.number for day in changed_rows.days_of(part, "event_ts")}
+        run.state |= {f"{_CHANGED}{day or ''}": run.number for day in changed_rows.days_of(records, "event_ts")}
         attempted.unpersist()
-        part.unpersist()
+        records.unpersist()
     return new
 
 
-def _about(landed: "DataFrame") -> "dict[str, DataFrame]":
-    return {"message_end": silver.ends(landed), "delay": silver.delays(landed), "redriven_message": silver.redrives(landed)}
+def _about(records: "DataFrame", attempted: "DataFrame") -> "dict[str, DataFrame]":
+    return {
+        "message": silver.messages(records, attempted),
+        "message_end": silver.ends(records),
+        "delay": silver.delays(records),
+        "redriven_message": silver.redrives(records),
+    }
 
 
 def _dead_letters(making: _Silver, landed: "DataFrame", rules: CompiledRules | None, *, anew: bool) -> None:
     run, new = making.run, making.new(landed)
-    if not _goes_on(making, "dead_letter", new, anew=anew):
+    many = _new_rows(making, "dead_letter", new, anew=anew)
+    if many is None:
         run.write("dead_letter", silver.dead_letters(making.landed(landed, Kind.DEAD_LETTER), rules))
-        return
-    part = changed_rows.alike(landed, new, ("qmgr", "dlq", "dlh_dest_q", "body_sha256"))
-    made = silver.dead_letters(part, rules)
-    run.replace_rows("dead_letter", made, made, _POSITION)
+    elif many:
+        part = changed_rows.alike(landed, new, ("qmgr", "dlq", "dlh_dest_q", "body_sha256"))
+        run.replace_rows("dead_letter", silver.dead_letters(part, rules), _POSITION)
 
 
 def _backed_out(making: _Silver, landed: "DataFrame", changed: "DataFrame | None") -> None:
     run, new = making.run, making.new(landed)
     ended, attempted = (run.read(making.spark, name) for name in ("message_end", "attempt"))
-    if changed is None or not _goes_on(making, "backout_message", new, anew=False):
+    if changed is None or _new_rows(making, "backout_message", new, anew=False) is None:
         kept = making.landed(landed, Kind.BACKOUT_MESSAGE)
         run.write("backout_message", silver_messages.backout_messages(kept, ended, attempted))
         return
     old = changed_rows.landed_until(landed, making.before)
-    both = new.unionByName(changed_rows.rows_about(old, changed, _MOVED))
-    part = changed_rows.alike(landed, both, ("qmgr", "boq", "body_sha256")).cache()
-    about = (changed_rows.rows_about(frame, part, _MOVED) for frame in (ended, attempted))
-    made = silver_messages.backout_messages(part, *about)
-    run.replace_rows("backout_message", made, made, _POSITION)
-    part.unpersist()
+    both = new.unionByName(changed_rows.rows_about(old, changed, _MOVED)).cache()
+    if not both.isEmpty():
+        part = changed_rows.alike(landed, both, ("qmgr", "boq", "body_sha256")).cache()
+        about = (changed_rows.rows_about(frame, part, _MOVED) for frame in (ended, attempted))
+        run.replace_rows("backout_message", silver_messages.backout_messages(part, *about), _POSITION)
+        part.unpersist()
+    both.unpersist()
 
 
 def _payloads(making: _Silver, landed: "DataFrame", kept_data: Payload, *, anew: bool) -> None:
     run, new = making.run, making.new(landed)
-    if not _goes_on(making, "payload", new, anew=anew):
+    many = _new_rows(making, "payload", new, anew=anew)
+    if many is None:
         run.write("payload", silver_messages.payloads(making.landed(landed, Kind.PAYLOAD), kept_data))
-        return
-    part = changed_rows.alike(landed, new, ("qmgr", "queue", "body_sha256"))
-    made = silver_messages.payloads(part, kept_data)
-    run.replace_rows("payload", made, made, _POSITION)
+    elif many:
+        part = changed_rows.alike(landed, new, ("qmgr", "queue", "body_sha256"))
+        run.replace_rows("payload", silver_messages.payloads(part, kept_data), _POSITION)
 
 
-def _goes_on(making: _Silver, name: str, new: "DataFrame", *, anew: bool) -> bool:
-    """Return whether the other rows of the table can stay, and the changed rows fit into the memory of the driver."""
+def _new_rows(making: _Silver, name: str, new: "DataFrame", *, anew: bool) -> int | None:
+    """Return the number of new rows; None if the run must make all rows of the table again.
+
+    If the result is a number, the changed rows fit into the memory of the driver.
+    """
     if anew or not making.goes_on or not making.run.fits(name):
-        return False
+        return None
     many = new.limit(_SLICE).count()
     # With `dedupe`, a row that lands again can be the first landing of another group.
-    return many < _SLICE and not (making.dedupe and many)
+    return None if many == _SLICE or (making.dedupe and many) else many
 
 
 def _payload_before(before: Current) -> str:

@@ -30,6 +30,7 @@ __all__ = (
     "dead_letters",
     "delays",
     "ends",
+    "lives",
     "messages",
     "redrives",
 )
@@ -50,6 +51,11 @@ COUNT_MAX: Final = 2**31 - 1
 """The highest number of attempts in a column."""
 _HANDLED: Final = ("committed", "rolled_back")
 _STILL_THERE: Final = ("left", DEFERRED)
+_OF_RECORD: Final = (
+    "disp_id", "event_ts", "outcome", "handler", "consumer", "get_ts", "done_ts", "due_ts", "delay_req_ms", "target_queue",
+    "exc_class", "exc_fingerprint", "redrive_id",
+)  # fmt: skip
+"""The columns of a record that silver needs, apart from `KEY` and the BackoutCount."""
 
 REASON_GROUPS: Final[dict[str, tuple[Reason, ...]]] = {
     "space": (Reason.Q_FULL, Reason.Q_SPACE_NOT_AVAILABLE, Reason.STORAGE_NOT_AVAILABLE),
@@ -70,9 +76,39 @@ REASON_GROUPS: Final[dict[str, tuple[Reason, ...]]] = {
 _FEEDBACK_EXPIRATION: Final = 258
 
 
-def attempts(dispositions: "DataFrame") -> "DataFrame":
-    """Return `silver.attempt` from `bronze.disposition`."""
-    records = _with_life(dispositions)
+def lives(dispositions: "DataFrame") -> "DataFrame":
+    """Return the records about messages, without heartbeats and unreadable records, from `bronze.disposition`.
+
+    `life` is the number of ends of the message before the record; `count_max` is the highest BackoutCount of the message. All
+    records of a message are in one partition of the frame, so a cached frame needs no shuffle to group by message.
+    """
+    # For two records of the same time, the lower count is first; a record without a delivery (a release) comes before both.
+    order = "event_ts, rank, disp_id"
+    in_order = window.Window.partitionBy(*KEY).orderBy(*order.split(", "))
+    always = in_order.rowsBetween(window.Window.unboundedPreceding, window.Window.unboundedFollowing)
+    ended = f.sum(f.col("outcome").isin(*FINAL).cast("int")).over(in_order.rowsBetween(window.Window.unboundedPreceding, -1))
+    # A disposal after a handling has the time at which the handling ended. A message that is already poison when it is got has
+    # no handling, so no time. BOTHRESH cannot show this: backouts that other messages of the unit caused do not count.
+    disposed = f.col("outcome").isin(*POISON, *_STILL_THERE) & f.col("done_ts").isNotNull()
+    # The next event of the message: a release or a get.
+    came = f.when((f.col("outcome") == RELEASED) | f.col("get_ts").isNotNull(), f.struct("outcome", "get_ts"))
+    count = f.col("backout_count")
+    return (
+        dispositions.where("outcome is not null and outcome <> 'heartbeat' and msg_id is not null")
+        .select(
+            *KEY, *_OF_RECORD, f.coalesce(count, f.lit(-1)).alias("rank"), f.coalesce(count, f.lit(0)).alias("backout_count")
+        )
+        .withColumn("life", f.coalesce(ended, f.lit(0)).cast("int"))
+        .withColumn("count_max", f.max("backout_count").over(always))
+        .withColumn("is_attempt", f.col("outcome").isin(*_HANDLED) | disposed)
+        .withColumn("came", came)
+        .withColumn("following", f.expr(f"lead(came) IGNORE NULLS OVER (PARTITION BY {', '.join(KEY)} ORDER BY {order})"))
+        .drop("came")
+    )
+
+
+def attempts(records: "DataFrame") -> "DataFrame":
+    """Return `silver.attempt` from the records of `lives`."""
     seen = (
         records.where("is_attempt")
         .withColumn("attempt_no", _attempt_number())
@@ -95,9 +131,8 @@ def attempts(dispositions: "DataFrame") -> "DataFrame":
     return handled.select(*TABLES["attempt"].columns)
 
 
-def messages(dispositions: "DataFrame", attempted: "DataFrame") -> "DataFrame":
-    """Return `silver.message` from `bronze.disposition` and its attempts."""
-    records = _with_life(dispositions)
+def messages(records: "DataFrame", attempted: "DataFrame") -> "DataFrame":
+    """Return `silver.message` from the records of `lives` and their attempts."""
     when = f.struct("life", "backout_count", "event_ts")
     final = f.col("outcome").isin(*FINAL)
     failed = f.col("exc_class").isNotNull()
@@ -121,24 +156,27 @@ def messages(dispositions: "DataFrame", attempted: "DataFrame") -> "DataFrame":
     return timed.select(*TABLES["message"].columns)
 
 
-def ends(dispositions: "DataFrame") -> "DataFrame":
-    """Return each end of a message: the first, and another for each redrive after which it ended again.
+def ends(records: "DataFrame") -> "DataFrame":
+    """Return each end of a message from the records of `lives`: the first end, and another after each redrive.
 
     Tables that count by time use these rows, because a redrive does not undo that the message was poison before. Ends that no
     handler decided are left out: an action of the DLQ handler or the delay processor is not poison of a handler.
     """
     when = f.struct("backout_count", "event_ts")
     final, failed = f.col("outcome").isin(*FINAL), f.col("exc_class").isNotNull()
-    grouped = _with_life(dispositions).groupBy(*KEY, "life")
-    ended = grouped.agg(
-        f.min_by("handler", f.when(f.col("handler").isNotNull(), when)).alias("handler"),
-        f.max_by("outcome", f.when(final, when)).alias("final_outcome"),
-        f.min("get_ts").alias("first_get_ts"),
-        f.max(f.when(final, f.col("event_ts"))).alias("final_ts"),
-        f.max_by("exc_class", f.when(failed, when)).alias("last_exc_class"),
-        f.max_by("target_queue", f.when(final, when)).alias("target_queue"),
-        f.max_by("handler", f.when(final, when)).alias("ended_by"),
-    ).where("final_outcome is not null and ended_by is not null")
+    ended = (
+        records.groupBy(*KEY, "life")
+        .agg(
+            f.min_by("handler", f.when(f.col("handler").isNotNull(), when)).alias("handler"),
+            f.max_by("outcome", f.when(final, when)).alias("final_outcome"),
+            f.min("get_ts").alias("first_get_ts"),
+            f.max(f.when(final, f.col("event_ts"))).alias("final_ts"),
+            f.max_by("exc_class", f.when(failed, when)).alias("last_exc_class"),
+            f.max_by("target_queue", f.when(final, when)).alias("target_queue"),
+            f.max_by("handler", f.when(final, when)).alias("ended_by"),
+        )
+        .where("final_outcome is not null and ended_by is not null")
+    )
     return ended.withColumn("time_to_final_ms", _ms(f.col("first_get_ts"), f.col("final_ts")))
 
 
@@ -166,20 +204,17 @@ def dead_letters(letters: "DataFrame", rules: CompiledRules | None = None) -> "D
     return made.select(*TABLES["dead_letter"].columns)
 
 
-def redrives(dispositions: "DataFrame") -> "DataFrame":
-    """Return the outcome of each message that a redrive with an id put back, for `gold.redrive`.
+def redrives(records: "DataFrame") -> "DataFrame":
+    """Return the outcome of each message that a redrive with an id put back, from the records of `lives`.
 
     The record of the redrive has the id. Later records of the message, until the next redrive, belong to that id.
     """
     final = f.col("outcome").isin(*FINAL)
-    before = (
-        window.Window.partitionBy(*KEY)
-        .orderBy("event_ts", "backout_count", "disp_id")
-        .rowsBetween(window.Window.unboundedPreceding, 0)
-    )
-    records = _message_records(dispositions).withColumn("redrive_id", f.last("redrive_id", ignorenulls=True).over(before))
+    in_order = window.Window.partitionBy(*KEY).orderBy("event_ts", "rank", "disp_id")
+    last = f.last("redrive_id", ignorenulls=True).over(in_order.rowsBetween(window.Window.unboundedPreceding, 0))
     return (
-        records.where("redrive_id is not null")
+        records.withColumn("redrive_id", last)
+        .where("redrive_id is not null")
         .groupBy(*KEY, "redrive_id")
         .agg(
             f.max_by("outcome", f.when(final, f.col("event_ts"))).alias("outcome"),
@@ -189,16 +224,14 @@ def redrives(dispositions: "DataFrame") -> "DataFrame":
     )
 
 
-def delays(dispositions: "DataFrame") -> "DataFrame":
-    """Return each ended delay of a message: a delay from its sender, or the delay of a retry.
+def delays(records: "DataFrame") -> "DataFrame":
+    """Return each ended delay of a message, from the records of `lives`: a delay from its sender, or the delay of a retry.
 
     `over_ts` is the end of the delay; `error_ms` is the time from the due time to the end. A delay ends when the message is
     released. If no record of the release exists, the delay ends at the next delivery.
     """
-    records = _message_records(dispositions)
-    delayed = records.where(f.col("due_ts").isNotNull()).select(*KEY).distinct()
-    over = _with_life(null_safe_join(records, delayed, KEY, "left_semi")).withColumn("over_ts", _delay_end())
-    return over.where("over_ts is not null").select(*KEY, "over_ts", _ms(f.col("due_ts"), f.col("over_ts")).alias("error_ms"))
+    over = records.withColumn("over_ts", _delay_end()).where("over_ts is not null")
+    return over.select(*KEY, "over_ts", _ms(f.col("due_ts"), f.col("over_ts")).alias("error_ms"))
 
 
 def _delay_end() -> "Column":
@@ -208,41 +241,17 @@ def _delay_end() -> "Column":
     return f.when(due & (f.col("outcome") == RELEASED), f.col("event_ts")).when(due & delivered, following["get_ts"])
 
 
-def _message_records(dispositions: "DataFrame") -> "DataFrame":
-    """Return the records about messages, without heartbeats and unreadable records."""
-    return dispositions.where("outcome is not null and outcome <> 'heartbeat' and msg_id is not null")
-
-
-def _with_life(dispositions: "DataFrame") -> "DataFrame":
-    """Add `life`, the number of ends of the message before the record, and `is_attempt` to the records."""
-    # For two records of the same time, the lower count is first; a record without a delivery (a release) comes before both.
-    order = "event_ts, rank, disp_id"
-    in_order = window.Window.partitionBy(*KEY).orderBy(*order.split(", "))
-    ended = f.sum(f.col("outcome").isin(*FINAL).cast("int")).over(in_order.rowsBetween(window.Window.unboundedPreceding, -1))
-    # A disposal after a handling has the time at which the handling ended. A message that is already poison when it is got has
-    # no handling, so no time. BOTHRESH cannot show this: backouts that other messages of the unit caused do not count.
-    disposed = f.col("outcome").isin(*POISON, *_STILL_THERE) & f.col("done_ts").isNotNull()
-    # The next event of the message: a release or a get.
-    came = f.when((f.col("outcome") == RELEASED) | f.col("get_ts").isNotNull(), f.struct("outcome", "get_ts"))
-    return (
-        _message_records(dispositions)
-        .withColumn("rank", f.coalesce("backout_count", f.lit(-1)))
-        .withColumn("backout_count", f.coalesce("backout_count", f.lit(0)))
-        .withColumn("life", f.coalesce(ended, f.lit(0)).cast("int"))
-        .withColumn("is_attempt", f.col("outcome").isin(*_HANDLED) | disposed)
-        .withColumn("came", came)
-        .withColumn("following", f.expr(f"lead(came) IGNORE NULLS OVER (PARTITION BY {', '.join(KEY)} ORDER BY {order})"))
-    )
-
-
 def _unobserved(records: "DataFrame") -> "DataFrame":
     """Return the attempts that a later BackoutCount proves but no record has, at the time of the earliest proof."""
     # A poison message that stayed on its queue has a record, but no handler got it: this is not an attempt.
     stayed = (f.col("outcome") == "left") & f.col("handler").isNotNull()
     number = f.when(f.col("is_attempt") | stayed, _attempt_number())
     proof = f.struct("event_ts", "backout_count", "handler")
-    grouped = records.groupBy(*KEY, "life").agg(
-        f.max("backout_count").alias("proved"), f.collect_set(number).alias("seen"), f.collect_list(proof).alias("proofs")
+    # Most messages have no backout: their records need no groups.
+    grouped = (
+        records.where("count_max > 0")
+        .groupBy(*KEY, "life")
+        .agg(f.max("backout_count").alias("proved"), f.collect_set(number).alias("seen"), f.collect_list(proof).alias("proofs"))
     )
     missing = f.explode(f.flatten(f.transform(_gaps(), _gap_rows)))
     every = (

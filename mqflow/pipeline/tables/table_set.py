@@ -102,16 +102,19 @@ class Run(Struct):
         head = self.heads[name]
         self._committed(name, lambda at: delta_writes.replace_dates(at, rows, dates, since, self.number, head))
 
-    def replace_rows(self, name: str, frame: "DataFrame", gone: "DataFrame", by: "Sequence[str]") -> None:
+    def replace_rows(self, name: str, frame: "DataFrame", by: "Sequence[str]", gone: "pa.Table | None" = None) -> None:
         """Delete the rows whose columns `by` are in `gone`, and insert the rows of the frame: a MERGE, in one commit.
 
-        `gone` has the columns `by` and the column of the table's date. Null equals null. Both frames fit into the memory of the
+        `gone` is a result of `dated`, by default the rows of the frame. Null equals null. The frame fits into the memory of the
         driver.
         """
-        table = self.table_set.tables[name]
-        rows, old = dated(as_declared(frame, table), table), dated(gone, table).select(*by, delta_writes.DATE)
-        head = self.heads[name]
+        rows, head = self.dated(name, as_declared(frame, self.table_set.tables[name])), self.heads[name]
+        old = (rows if gone is None else gone).select([*by, delta_writes.DATE])
         self._committed(name, lambda at: delta_writes.replace_rows(at, rows, old, by, self.number, head))
+
+    def dated(self, name: str, frame: "DataFrame") -> "pa.Table":
+        """Return the rows of the frame, in the memory of the driver, with the column of the partitions of a table."""
+        return delta_writes.collected(dated(frame, self.table_set.tables[name]))
 
     def compact(self, name: str) -> None:
         """Join the small files of a table; its rows stay."""

@@ -104,7 +104,7 @@ def landed(spark: SparkSession, kit: QueueManagerKit) -> DataFrame:
 
 
 def test_each_thing_that_any_of_them_did_counts_once(spark: SparkSession) -> None:
-    told = landed(spark, lived_through()).cache()
+    told = silver.lives(landed(spark, lived_through())).cache()
 
     attempted = silver.attempts(told).cache()
     messages = silver.messages(told, attempted).collect()

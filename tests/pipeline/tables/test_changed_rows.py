@@ -204,13 +204,13 @@ def test_a_message_that_was_landed_twice_counts_once_if_the_user_asks_for_that(s
 
     run_silver(spark, deduped, BronzeFrames(dispositions=both), dedupe=True)
 
-    attempts = rows_of(silver.attempts(clean))
+    attempts = rows_of(silver.attempts(silver.lives(clean)))
     assert attempts == silver_of(spark, deduped)["attempt"]
-    assert attempts != rows_of(silver.attempts(both))
+    assert attempts != rows_of(silver.attempts(silver.lives(both)))
     gold = TableSet(tmp_path / "gold")
     run_gold(spark, gold, deduped, both)
     redriven = sum(row["redriven"] for row in gold.read(spark, "redrive").collect())
-    assert silver.redrives(clean).count() == redriven
+    assert silver.redrives(silver.lives(clean)).count() == redriven
 
 
 def test_of_one_record_the_first_landed_stays(spark: SparkSession) -> None:

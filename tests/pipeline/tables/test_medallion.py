@@ -28,18 +28,18 @@ def rows() -> list[oracle.Record]:
 
 
 @pytest.fixture(scope="module")
-def dispositions(spark: SparkSession, rows: list[oracle.Record]) -> DataFrame:
-    return oracle.frame(spark, rows).cache()
+def records(spark: SparkSession, rows: list[oracle.Record]) -> DataFrame:
+    return silver.lives(oracle.frame(spark, rows)).cache()
 
 
 @pytest.fixture(scope="module")
-def attempted(dispositions: DataFrame) -> DataFrame:
-    return silver.attempts(dispositions).cache()
+def attempted(records: DataFrame) -> DataFrame:
+    return silver.attempts(records).cache()
 
 
 @pytest.fixture(scope="module")
-def told(dispositions: DataFrame, attempted: DataFrame) -> DataFrame:
-    return silver.messages(dispositions, attempted).cache()
+def told(records: DataFrame, attempted: DataFrame) -> DataFrame:
+    return silver.messages(records, attempted).cache()
 
 
 def collected(frame: DataFrame) -> list[dict[str, Any]]:
@@ -88,7 +88,8 @@ def test_more_attempts_than_anybody_wants_rows_of_are_one_row_that_says_how_many
         ],
     )  # fmt: skip
 
-    attempted = silver.attempts(landed).cache()
+    records = silver.lives(landed)
+    attempted = silver.attempts(records).cache()
 
     found: dict[bytes, list[tuple[int, int, bool]]] = defaultdict(list)
     for row in attempted.orderBy("attempt_no").collect():
@@ -100,10 +101,10 @@ def test_more_attempts_than_anybody_wants_rows_of_are_one_row_that_says_how_many
         b"odd": [(-6, 1, True)],
     } == found
     numbers = {b"forged": MOST, b"looped": limit + 5, b"just": limit + 1, b"odd": 1}
-    messages = silver.messages(landed, attempted).collect()
+    messages = silver.messages(records, attempted).collect()
     assert len(messages) == len(numbers)
     assert numbers == {bytes(row["msg_id"]): row["attempts"] for row in messages}
-    [rate] = gold.poison_rate(attempted, silver.ends(landed), ["5 minutes"]).where("exc_class is null").collect()
+    [rate] = gold.poison_rate(attempted, silver.ends(records), ["5 minutes"]).where("exc_class is null").collect()
     assert (sum(numbers.values()), sum(numbers.values()) - 4) == (rate["deliveries"], rate["rolled_back"])
     assert {1} == {row["entered"] for row in gold.retry_curve(attempted).where("attempt_no > 3").collect()}
     attempted.unpersist()
@@ -124,9 +125,9 @@ def test_messages_are_those_that_plain_python_finds(told: DataFrame, rows: list[
 
 @pytest.mark.parametrize("size", WINDOWS)
 def test_poison_rates_are_those_of_plain_python(
-    size: str, attempted: DataFrame, dispositions: DataFrame, rows: list[oracle.Record]
+    size: str, attempted: DataFrame, records: DataFrame, rows: list[oracle.Record]
 ) -> None:
-    found = collected(gold.poison_rate(attempted, silver.ends(dispositions), [size]))
+    found = collected(gold.poison_rate(attempted, silver.ends(records), [size]))
 
     expected = oracle.poison_rate(rows, size)
     assert len(found) == len(expected)
@@ -141,7 +142,7 @@ def test_poison_rates_are_those_of_plain_python(
 
 
 def test_the_other_counts_are_those_of_plain_python(
-    attempted: DataFrame, told: DataFrame, dispositions: DataFrame, rows: list[oracle.Record]
+    attempted: DataFrame, told: DataFrame, records: DataFrame, rows: list[oracle.Record]
 ) -> None:
     messages = oracle.messages(rows)
     curve: dict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0])
@@ -157,9 +158,9 @@ def test_the_other_counts_are_those_of_plain_python(
         delays[over // hour * hour, queue].append(error)
     redriven = Counter((key[1], one["redrive_outcome"]) for key, one in messages.items() if one["redrives"])
 
-    backouts = collected(gold.time_to_backout(silver.ends(dispositions), ["1 hour"]))
-    late = collected(gold.delay_accuracy(silver.delays(dispositions), ["1 hour"]))
-    again = collected(gold.redrive(silver.redrives(dispositions)))
+    backouts = collected(gold.time_to_backout(silver.ends(records), ["1 hour"]))
+    late = collected(gold.delay_accuracy(silver.delays(records), ["1 hour"]))
+    again = collected(gold.redrive(silver.redrives(records)))
 
     found = collected(gold.retry_curve(attempted))
     assert [len(curve), len(times), len(delays)] == [len(found), len(backouts), len(late)]
@@ -282,7 +283,9 @@ def test_the_row_of_a_message_after_a_redrive_describes_that_redrive(spark: Spar
         oracle._record("redriven", at[5], **of | {"msg_id": b"x" * 24}, redrive_id="R2"),
     ]
 
-    found = silver.redrives(oracle.frame(spark, told)).select("msg_id", "redrive_id", "outcome", "took_ms").collect()
+    found = (
+        silver.redrives(silver.lives(oracle.frame(spark, told))).select("msg_id", "redrive_id", "outcome", "took_ms").collect()
+    )
 
     assert [(bytes(24), "R1", "dead_lettered", 2), (bytes(24), "R2", "committed", 1), (b"x" * 24, "R2", None, None)] == sorted(
         ((bytes(row[0]), *row[1:]) for row in found), key=lambda row: row[:2]
@@ -309,10 +312,10 @@ def test_an_alert_names_the_message_that_began_it(spark: SparkSession, tmp_path:
     assert (400, 8 / 400) == (alert["history_messages"], alert["expected_rate"])
 
 
-def test_every_table_has_exactly_its_columns(spark: SparkSession, tmp_path: Path, dispositions: DataFrame) -> None:
+def test_every_table_has_exactly_its_columns(spark: SparkSession, tmp_path: Path, records: DataFrame) -> None:
     made: dict[str, DataFrame] = {
-        "attempt": silver.attempts(dispositions),
-        "message": silver.messages(dispositions, silver.attempts(dispositions)),
+        "attempt": silver.attempts(records),
+        "message": silver.messages(records, silver.attempts(records)),
     }
     for name, frame in made.items():
         assert TABLES[name].columns == tuple(frame.columns)

@@ -42,7 +42,7 @@ def test_a_backed_out_message_says_who_failed_where_that_is_certain(spark: Spark
         + backed_out("A", b"b", "KeyError", 20)
         + backed_out("B", b"b", "OSError", 30)
     )
-    frame = oracle.frame(spark, told)
+    records = silver.lives(oracle.frame(spark, told))
     kept = landed(
         spark, Kind.BACKOUT_MESSAGE,
         {"boq": "BOQ", "msg_id": b"a", "body_sha256": b"1"},
@@ -52,13 +52,35 @@ def test_a_backed_out_message_says_who_failed_where_that_is_certain(spark: Spark
         {"boq": "OTHER", "msg_id": b"a"},
     )  # fmt: skip
 
-    found = backout_messages(kept, silver.ends(frame), silver.attempts(frame)).orderBy("ordinal").collect()
+    found = backout_messages(kept, silver.ends(records), silver.attempts(records)).orderBy("ordinal").collect()
 
     assert [
         ("A", "a", 2, "ValueError"), ("B", "b", 1, "OSError"), (None, None, None, None), (None, None, None, None),
         (None, None, None, None),
     ] == [(row["source_queue"], row["handler"], row["attempts"], row["exc_class"]) for row in found]  # fmt: skip
     assert [None, b"a", None, None, None] == [row["duplicate_of"] and bytes(row["duplicate_of"]) for row in found]
+
+
+def test_a_backed_out_message_gets_its_handler_when_only_its_records_are_new(spark: SparkSession, tmp_path: Path) -> None:
+    """And a run with records of other messages leaves the tables of queues at their versions."""
+    tables = TableSet(tmp_path)
+    first, moves, others = (
+        [row | {"segment": at} for row in backed_out("A", name, "KeyError", 3)]
+        for at, name in enumerate((b"first", b"moved", b"other"), start=1)
+    )
+    names = {"letters": Kind.DEAD_LETTER, "backed_out": Kind.BACKOUT_MESSAGE, "payloads": Kind.PAYLOAD}
+    where = {"msg_id": b"moved", "lane": "B", "boq": "BOQ", "dlq": "DLQ", "queue": "Q", "has_dlh": False}
+    kept = {name: landed(spark, kind, where) for name, kind in names.items()}
+
+    told, found = [], []
+    for rows in (first, moves, others):
+        told += rows
+        run_silver(spark, tables, BronzeFrames(dispositions=oracle.frame(spark, told), **kept))
+        [row] = tables.read(spark, "backout_message").collect()
+        versions = [tables.current().tables[name].delta for name in ("dead_letter", "backout_message", "payload")]
+        found.append((row["handler"], versions))
+
+    assert [(None, [0, 0, 0]), ("a", [0, 1, 0]), ("a", [0, 1, 0])] == found
 
 
 def test_a_backed_out_message_has_as_many_attempts_as_the_table_of_messages(spark: SparkSession) -> None:
@@ -73,12 +95,12 @@ def test_a_backed_out_message_has_as_many_attempts_as_the_table_of_messages(spar
         *backed_out("A", b"twice", "OSError", 1),
         *backed_out("A", b"twice", "OSError", 5),
     ]
-    frame = oracle.frame(spark, told)
+    records = silver.lives(oracle.frame(spark, told))
     kept = landed(spark, Kind.BACKOUT_MESSAGE, *({"boq": "BOQ", "msg_id": name} for name in {row["msg_id"] for row in told}))
-    attempted = silver.attempts(frame)
+    attempted = silver.attempts(records)
 
-    moved = backout_messages(kept, silver.ends(frame), attempted).collect()
-    told_of = silver.messages(frame, attempted).collect()
+    moved = backout_messages(kept, silver.ends(records), attempted).collect()
+    told_of = silver.messages(records, attempted).collect()
 
     counts = {bytes(row["msg_id"]): row["attempts"] for row in moved}
     assert len(moved) == len(told_of) == len(counts)
@@ -89,16 +111,16 @@ def test_a_backed_out_message_has_as_many_attempts_as_the_table_of_messages(spar
 def test_the_moves_of_many_messages_agree_with_the_tables_of_messages_and_attempts(spark: SparkSession) -> None:
     rows = oracle.records(150)
     expected = {key: row for key, row in oracle.messages(rows).items() if row["final_outcome"] == "backed_out"}
-    frame = oracle.frame(spark, rows)
+    records = silver.lives(oracle.frame(spark, rows))
     there = [
         {"qmgr": key[0], "boq": "BOQ", "source_queue": key[1], "msg_id": key[2], "put_ts": key[3], "landed_ts": 2**52}
         for key in expected
     ]
     kept = oracle.frame(spark, there, Kind.BACKOUT_MESSAGE)
-    attempted = silver.attempts(frame)
+    attempted = silver.attempts(records)
 
-    moved = backout_messages(kept, silver.ends(frame), attempted).collect()
-    found = silver.messages(frame, attempted).where("final_outcome = 'backed_out'").collect()
+    moved = backout_messages(kept, silver.ends(records), attempted).collect()
+    found = silver.messages(records, attempted).where("final_outcome = 'backed_out'").collect()
 
     def of(row: Any, queue: str) -> tuple[Any, ...]:
         return row[queue], bytes(row["msg_id"]), row["put_ts"]

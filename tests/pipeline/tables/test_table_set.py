@@ -183,8 +183,8 @@ def test_rows_are_replaced_by_key_and_null_equals_null(spark: SparkSession, tabl
     with tables.next() as run:
         run.write("one", spark.createDataFrame([(DAY[0], 1), (DAY[0], 1), (DAY[1], 2), (None, None), (None, 5)], ddl))
     with tables.next() as run:
-        gone = spark.createDataFrame([(DAY[0], 1), (None, None)], ddl)
-        run.replace_rows("one", spark.createDataFrame([(DAY[0], 10), (DAY[3], 11)], ddl), gone, ("n",))
+        gone = run.dated("one", spark.createDataFrame([(DAY[0], 1), (None, None)], ddl))
+        run.replace_rows("one", spark.createDataFrame([(DAY[0], 10), (DAY[3], 11)], ddl), ("n",), gone)
 
     assert {2, 5, 10, 11} == {row["n"] for row in tables.read(spark, "one").collect()}
     assert 4 == tables.read(spark, "one").count()
