@@ -36,10 +36,10 @@ def bodies(program: Program, where: str | ObjectHandle, options: GetOption = GET
     return found
 
 
-def put_physically(program: Program, queue: str, *rows: tuple[bytes, bytes, int, int, int]) -> None:
+def put_physically(program: Program, queue: str, *rows: tuple[bytes, bytes, int, int, int], persistence: int = 0) -> None:
     """Put messages in the order of arrival: body, group, sequence number, offset, flags."""
     for body, group, number, offset, flags in rows:
-        fields = {"group_id": group, "sequence_number": number, "offset": offset}
+        fields = {"group_id": group, "sequence_number": number, "offset": offset, "persistence": persistence}
         put(program, queue, body, flags, PutOption.NO_SYNCPOINT, **fields)
 
 
@@ -264,8 +264,9 @@ def test_match_options_choose_a_group_and_nothing_within_one(queue: str, program
     assert b"Z2" == program.got(queue, GET, group_id=Z, sequence_number=2).body
 
 
-def test_a_group_is_got_within_units_of_work_or_without(queue: str, program: Program) -> None:
-    put_physically(program, queue, (b"Y1", Y, 1, 0, IN_GROUP), (b"Y2", Y, 2, 0, LAST))
+@pytest.mark.parametrize("persistence", [0, 1])
+def test_a_group_is_got_within_units_of_work_or_without(queue: str, program: Program, persistence: int) -> None:
+    put_physically(program, queue, (b"Y1", Y, 1, 0, IN_GROUP), (b"Y2", Y, 2, 0, LAST), persistence=persistence)
     in_unit = GetOption.LOGICAL_ORDER | GetOption.SYNCPOINT
 
     assert b"Y1" == program.got(queue, in_unit).body

@@ -161,7 +161,7 @@ def test_trigint_triggers_again_for_a_queue_that_is_still_not_served(rig: Rig) -
     rig.put()
     assert 1 == len(rig.triggers())
 
-    rig.clock.advance(2)
+    rig.clock.advance(1)
     rig.put()
 
     assert 1 == len(rig.triggers())

@@ -169,7 +169,7 @@ def test_an_address_fits_the_patterns_that_ibm_lists(pattern: str, address: str,
 
 @pytest.mark.parametrize(
     "text",
-    ["", "192.0.2", "192.0.2.256", "192.0.2.8-1", "192.0.2.x", "1.2.3.4.5", "1.2.3.+4", "host", "-",
+    ["", "192.0.2", "192.0.2.256", "192.0.2.8-1", "192.0.2.1-0", "192.0.2.x", "1.2.3.4.5", "1.2.3.+4", "host", "-",
      "192.0.2.\N{FULLWIDTH DIGIT SEVEN}", "192.0.\N{ARABIC-INDIC DIGIT TWO}.*", "192.0.2.1-\N{FULLWIDTH DIGIT EIGHT}",
      "2001:*:\N{FULLWIDTH DIGIT ONE}", "192.0." + "9" * 5_000 + ".*"],
 )  # fmt: skip
