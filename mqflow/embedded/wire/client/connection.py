@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
 from mqflow.embedded.wire.client.line import Line
@@ -40,6 +41,9 @@ from mqflow.world import SYSTEM_CLOCK, Clock
 __all__ = ("ServedConnection", "ServedHandle")
 
 _DELETES: Final = CloseOption.DELETE | CloseOption.DELETE_PURGE | CloseOption.REMOVE_SUB
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(MessageDescriptor).decode
 
 
 class ServedHandle(Struct, frozen=True):
@@ -127,7 +131,7 @@ class ServedConnection:
         context: ObjectHandle | None = None,
     ) -> Put:
         """Put a message (MQPUT). Outside a unit of work, a persistent message is durable when this method returns."""
-        self._check_body(body, "MQPUT", _name_of(handle))
+        self._check_message(descriptor, body, "MQPUT", _name_of(handle))
         self._note_put(options)
         request = requests.Put(self._number(handle), descriptor, body, int(options), self._context(context))
         answer: Put = self._call(request, "MQPUT", _name_of(handle), unknown=_durable(descriptor, options))
@@ -146,7 +150,7 @@ class ServedConnection:
         self._note_put(options)
         number, passed_on, name = self._number(handle), self._context(context), _name_of(handle)
         try:
-            sound = tuple(takewhile(lambda message: isinstance(message[1], bytes), messages))
+            sound = tuple(takewhile(lambda message: _why_not_sent(*message) is None, messages))
             for some in requests.in_frames(sound):
                 request = requests.PutMany(number, requests.in_runs(some), int(options), passed_on)
                 unknown = any(_durable(descriptor, options) for descriptor, _ in some)
@@ -155,7 +159,7 @@ class ServedConnection:
                 if answer.failure is not None:
                     return ManyPut(tuple(puts), requests.error_of(answer.failure))
             if len(sound) < len(messages):
-                self._check_body(messages[len(sound)][1], "MQPUT", name)
+                self._check_message(*messages[len(sound)], "MQPUT", name)
         except MQIError as error:
             return ManyPut(tuple(puts), error)
         return ManyPut(tuple(puts))
@@ -171,7 +175,7 @@ class ServedConnection:
     ) -> Put:
         """Open the object, put one message, close the object (MQPUT1)."""
         described = object_descriptor(target)
-        self._check_body(body, "MQPUT1", described.name)
+        self._check_message(descriptor, body, "MQPUT1", described.name)
         self._note_put(options)
         request = requests.Put1(
             described.name,
@@ -350,11 +354,11 @@ class ServedConnection:
         if options & PutOption.SYNCPOINT:
             self.only_removes = False
 
-    def _check_body(self, body: object, verb: str, object_name: str) -> None:
-        """Refuse a body that is not `bytes`, because the server might receive other bytes."""
-        if not isinstance(body, bytes):
-            detail = f"A body is bytes, not {type(body).__name__}"
-            raise error_for(Reason.BUFFER_ERROR, verb, object_name, self.queue_manager_name, detail)
+    def _check_message(self, descriptor: object, body: object, verb: str, object_name: str) -> None:
+        """Refuse a message that the server could not decode, or would receive with other bytes."""
+        refusal = _why_not_sent(descriptor, body)
+        if refusal is not None:
+            raise error_for(refusal[0], verb, object_name, self.queue_manager_name, refusal[1])
 
     def _number(self, handle: object) -> int:
         if isinstance(handle, ServedHandle | ServedSubscription) and handle.connection is self:
@@ -373,6 +377,17 @@ class ServedConnection:
 
     def _context(self, handle: object) -> int | None:
         return None if handle is None else self._number(handle)
+
+
+def _why_not_sent(descriptor: object, body: object) -> tuple[Reason, str] | None:
+    """Return the reason and the detail of the refusal of a message that is not sent; None if it can be sent."""
+    if not isinstance(body, bytes):
+        return Reason.BUFFER_ERROR, f"A body is bytes, not {type(body).__name__}"
+    try:
+        _decode(_encode(descriptor))
+    except (msgspec.ValidationError, UnicodeEncodeError, OverflowError, TypeError) as error:
+        return Reason.MD_ERROR, f"A text cannot be encoded, or a field has another type: {error}"
+    return None
 
 
 def _durable(descriptor: MessageDescriptor, options: PutOption) -> bool:

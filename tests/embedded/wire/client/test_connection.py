@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.client.connection import ServedConnection, ServedHandle
@@ -198,6 +199,24 @@ def test_a_body_that_is_not_bytes_is_refused_behind_the_puts_before_it(kit: Kit)
         with pytest.raises(MQIError) as raised:
             call()
         assert expected == str(raised.value)
+    assert 1 == len(kit.line.asked)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"priority": True}, {"message_id": "m" * 24}, {"format": "\ud800"}, {"feedback": 2**80}], ids=str
+)
+def test_a_descriptor_that_the_server_could_not_decode_is_refused_and_not_sent(kit: Kit, fields: dict[str, Any]) -> None:
+    wrong = replace(DESCRIPTOR, **fields)
+
+    done = kit.replying(requests.PutManyAnswer((PUT,))).put_many(
+        kit.handle, [(DESCRIPTOR, b"1"), (wrong, b"2")], PutOption.SYNCPOINT
+    )
+
+    assert ((PUT,), Reason.MD_ERROR) == (done.puts, None if done.error is None else done.error.reason)
+    with pytest.raises(MQIError, match=r"MQPUT on ORDERS .*2026"):
+        kit.connection.put(kit.handle, wrong, b"1", PutOption.NONE)
+    with pytest.raises(MQIError, match=r"MQPUT1 on Q .*2026"):
+        kit.connection.put1("Q", wrong, b"1", PutOption.NONE)
     assert 1 == len(kit.line.asked)
 
 
