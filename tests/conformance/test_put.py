@@ -157,6 +157,7 @@ def test_priority_and_persistence_come_from_the_first_definition_on_the_path(
     put = program.put(first).descriptor
 
     assert {"ALIAS": (7, 1), "Q": (2, 0)}[first] == (put.priority, put.persistence)
+    assert 0 == program.put(first, priority=0).descriptor.priority
 
 
 def test_a_priority_above_the_maximum_is_accepted_with_a_warning(queue: str, program: Program) -> None:

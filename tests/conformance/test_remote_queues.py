@@ -44,6 +44,7 @@ def test_a_put_to_a_remote_queue_waits_on_its_transmission_queue_behind_an_mqxqh
     got = program.got(program.open("TO.FAR", OpenOption.INPUT_SHARED), GetOption.NO_SYNCPOINT)
     assert ("ORDERS.IN", "FAR") == (put.resolved_queue, put.resolved_queue_manager)
     assert (Format.XMIT_Q_HEADER, put.descriptor.message_id) == (got.descriptor.format, got.descriptor.correlation_id)
+    assert -1 == got.descriptor.original_length
     assert b"ORDERS.IN".ljust(48) + b"FAR".ljust(48) == got.body[8:104]
     assert b"an order" == got.body[XQH_BYTES:]
     assert put.descriptor.message_id in got.body[:XQH_BYTES]
@@ -66,7 +67,15 @@ def test_the_first_definition_gives_the_default_persistence(far: UnderTest, prog
     assert 1 == program.got(program.open("TO.FAR", OpenOption.INPUT_SHARED), GetOption.NO_SYNCPOINT).descriptor.persistence
 
 
+def test_the_transmission_queue_of_an_open_remote_queue_cannot_be_deleted(far: UnderTest, program: Program) -> None:
+    program.open("ORDERS", OpenOption.OUTPUT)
+
+    with refused(Reason.OBJECT_IN_USE):
+        far.administration.delete("TO.FAR")
+
+
 def test_a_put_in_a_unit_of_work_waits_for_its_commit(far: UnderTest, program: Program) -> None:
+    far.administration.alter_queue_manager({"max_uncommitted_messages": 1})  # a put is one operation
     program.connection.put1("ORDERS", MessageDescriptor(), b"1", PutOption.SYNCPOINT)
     program.connection.backout()
     program.connection.put1("ORDERS", MessageDescriptor(), b"2", PutOption.SYNCPOINT)
@@ -75,6 +84,14 @@ def test_a_put_in_a_unit_of_work_waits_for_its_commit(far: UnderTest, program: P
     handle = program.open("TO.FAR", OpenOption.INPUT_SHARED)
     assert b"2" == program.got(handle, GetOption.NO_SYNCPOINT).body[XQH_BYTES:]
     assert program.get(handle) is None
+
+
+def test_a_body_for_a_remote_queue_that_is_no_bytes_is_2004(far: UnderTest, program: Program) -> None:
+    del far
+    orders = program.open("ORDERS", OpenOption.OUTPUT)
+
+    with refused(Reason.BUFFER_ERROR):
+        program.put(orders, "text")  # type: ignore[arg-type]  # the test needs a wrong type
 
 
 def test_a_message_that_fits_only_without_its_mqxqh_is_2030(far: UnderTest, program: Program) -> None:

@@ -55,7 +55,7 @@ def test_on_request_means_only_then(program: Program) -> None:
     publish(program, "Prices", b"passing")
     before = bodies(program, subscribed)
 
-    count = program.connection.request_publications(subscribed.handle)
+    count = program.connection.request_publications(subscribed.handle, SubscriptionRequestOption.FAIL_IF_QUIESCING)
 
     assert ([], 1, [b"retained"]) == (before, count, bodies(program, subscribed))
 

@@ -529,14 +529,14 @@ def test_mqsub_refuses_these_options(
 def test_mqsub_takes_the_largest_values(program: Program) -> None:
     largest: dict[str, Any] = {
         "user_data": "u" * 10_240, "expiry_tenths": 2**31 - 1, "priority": 9, "level": 9, "application_identity_data": "d" * 32,
-        "alternate_user": "u" * 12,
+        "accounting_token": b"a" * 32, "alternate_user": "u" * 12,
     }  # fmt: skip
 
     subscribed = subscribe(program, "Prices", MANAGED | SubscribeOption.SET_IDENTITY_CONTEXT, **largest)
     publish(program, "Prices")
 
     copy = program.got(subscribed.queue).descriptor
-    assert (9, "d" * 32) == (copy.priority, copy.application_identity_data)
+    assert (9, "d" * 32, b"a" * 32) == (copy.priority, copy.application_identity_data, copy.accounting_token)
 
 
 ALTER = DURABLE & ~CREATE | SubscribeOption.ALTER

@@ -143,6 +143,17 @@ def test_an_alternate_user_gives_its_authority_and_owns_the_subscription(
     assert ("others", "other") == (status.attributes.name, status.attributes.user)
 
 
+def test_an_open_to_publish_as_an_alternate_user_takes_altusr(tester: Program, allow: Allow) -> None:
+    as_another = OpenOption.OUTPUT | OpenOption.ALTERNATE_USER_AUTHORITY
+    topic = {"object_type": ObjectType.TOPIC, "object_string": "Prices", "alternate_user": "other"}
+    allow(PRICES, "PUB", to="other")
+
+    with refused(Reason.NOT_AUTHORIZED):
+        tester.open("", as_another, **topic)
+    allow("OBJTYPE(QMGR)", "ALTUSR")
+    tester.open("", as_another, **topic)
+
+
 def test_with_another_users_authority_ones_own_does_not_count(tester: Program, allow: Allow) -> None:
     allow("OBJTYPE(QMGR)", "ALTUSR")
     allow(PRICES, "SUB")

@@ -124,6 +124,13 @@ def test_managed_queues_come_from_the_topics_models(queue_manager: UnderTest, pr
     assert [(3, "A.BOQ"), (5, "")] == found
 
 
+def test_a_managed_queue_of_a_model_that_does_not_exist_is_2085(queue_manager: UnderTest, program: Program) -> None:
+    mqsc(queue_manager, "DEFINE TOPIC(A) TOPICSTR('A') MNDURMDL(NOT.THERE)")
+
+    with refused(Reason.UNKNOWN_OBJECT_NAME):
+        subscribe(program, "A")
+
+
 def test_wildcards_above_a_blocking_topic_do_not_reach_it(queue_manager: UnderTest, program: Program) -> None:
     mqsc(queue_manager, "DEFINE TOPIC(AB) TOPICSTR('A/B') WILDCARD(BLOCK)")
     above, at, exact = subscribe(program, "A/#"), subscribe(program, "A/B/#"), subscribe(program, "A/B/C")

@@ -169,6 +169,7 @@ def test_two_messages_wake_two_takers(room: Room) -> None:
 def test_a_message_wakes_every_browser(room: Room) -> None:
     browsers = [room.sleeper(LOOK) for _ in range(3)]
     room.put()
+    room.put()  # nobody waits now
 
     assert [1, 1, 1] == woken(*browsers)
 
