@@ -131,6 +131,20 @@ def test_a_managed_queue_of_a_model_that_does_not_exist_is_2085(queue_manager: U
         subscribe(program, "A")
 
 
+def test_a_refused_subscription_leaves_no_managed_queue(queue_manager: UnderTest, program: Program) -> None:
+    mqsc(
+        queue_manager,
+        "DEFINE QMODEL(NARROW) MAXDEPTH(1)\nDEFINE TOPIC(A) TOPICSTR('A') MNDURMDL(NARROW) NPMSGDLV(ALL) USEDLQ(NO)",
+    )
+    for topic in ("A/B", "A/C"):
+        publish(program, topic, b"", PutOption.RETAIN | PutOption.NO_SYNCPOINT)
+
+    with refused(Reason.RETAINED_NOT_DELIVERED):
+        subscribe(program, "A/#")
+
+    assert [] == [each.name for each in queue_manager.administration.queues() if each.name.startswith("SYSTEM.MANAGED")]
+
+
 def test_wildcards_above_a_blocking_topic_do_not_reach_it(queue_manager: UnderTest, program: Program) -> None:
     mqsc(queue_manager, "DEFINE TOPIC(AB) TOPICSTR('A/B') WILDCARD(BLOCK)")
     above, at, exact = subscribe(program, "A/#"), subscribe(program, "A/B/#"), subscribe(program, "A/B/C")
