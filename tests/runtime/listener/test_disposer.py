@@ -205,3 +205,13 @@ async def test_a_moved_message_is_done_and_one_that_stays_is_backed_out(
     assert (BackOut(failed, POISON, left=disposed) if stays else DONE) == step
     assert ([] if stays else [disposed]) == group.disposed
     assert [("move", b"2", plan, ("why", 2, POISON)), *([] if stays else [("record", disposed)])] == bench.calls
+
+
+async def test_a_moved_message_names_the_messages_that_middleware_put_with_it() -> None:
+    disposal, moved = Disposal((Attempt(Requeue("BOQ")),)), delivery(b"3")
+    part: Any = SimpleNamespace(kept_puts=["put"], put_message_ids=[b"p" * 24])
+    bench = Bench(disposal)
+
+    await bench.disposer._move(unit(), moved, part, (Requeue("BOQ"),), 2, bench.settings, POISON, was_handled=False)
+
+    assert [b"p" * 24] == moved.put_message_ids
