@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqflow import App, Context, MQIError, RequestTimeoutError
+from mqflow import App, Context, MQIError, RateLimit, RequestTimeoutError
 from mqflow.app.config.settings import ReconnectSettings, Settings
 from mqflow.app.handlers.outgoing_message import Outgoing, Send
 from mqflow.events import InDoubt, Reconnected
@@ -260,13 +260,16 @@ async def test_a_message_that_breaks_every_connection_is_given_up_after_four_and
     assert ["2"] == [message.text() for message in mq.browse("OUT")]
 
 
+@pytest.mark.parametrize("limit", [None, RateLimit(10)], ids=["", "behind a gate"])
 @pytest.mark.parametrize("call", [put, publish, request])
-async def test_within_a_handler_a_put_that_loses_its_connection_is_not_repeated(mq: QueueManagerKit, call: Doing) -> None:
+async def test_within_a_handler_a_put_that_loses_its_connection_is_not_repeated(
+    mq: QueueManagerKit, call: Doing, limit: RateLimit | None
+) -> None:
     mq.define("IN")
     app, refused = answering(), list[int]()
     mq.faults.add(Fault(verb="MQPUT"))
 
-    @app.listener("IN")
+    @app.listener("IN", rate_limit=limit)
     async def handle(body: str) -> None:
         try:
             await call(app, body)
