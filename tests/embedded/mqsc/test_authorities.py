@@ -1,12 +1,14 @@
 """SET, DELETE and DISPLAY AUTHREC, DISPLAY ENTAUTH and REFRESH SECURITY, on an embedded queue manager."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from mqflow.embedded.mqsc import Results, Verdict, run
 from mqflow.embedded.mqsc.display import as_json
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.errors import NotAuthorizedError
 from mqflow.mqi.options import OpenOption
 
@@ -235,3 +237,14 @@ def test_a_command_that_makes_no_sense_is_a_syntax_error(queue_manager: Embedded
 
     assert Verdict.SYNTAX_ERROR is response.verdict
     assert said in response.text
+
+
+def test_the_records_of_a_deleted_object_do_not_come_back_with_a_restart(tmp_path: Path) -> None:
+    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path)) as made:
+        done(
+            made,
+            "DEFINE PROCESS(P)\nSET AUTHREC PROFILE('P') OBJTYPE(PROCESS) PRINCIPAL('ann') AUTHADD(INQ)\nDELETE PROCESS(P)",
+        )
+
+    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path)) as restarted:
+        assert {"SELF"} == {record["PROFILE"] for record in shown(restarted, "DISPLAY AUTHREC")}
