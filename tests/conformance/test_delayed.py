@@ -325,3 +325,4 @@ def test_a_delayed_publication_reaches_its_subscribers_or_is_refused(
     processor.deliver(seen)
 
     assert b"70" == program.got(subscribed.queue).body
+    assert seen.header.use_dead_letter_queue

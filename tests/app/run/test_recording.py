@@ -233,6 +233,16 @@ async def test_a_queue_that_refuses_records_holds_no_message_up(mq: QueueManager
     assert 1 == sum("decisions are not recorded" in event.text for event in mq.told(Warned))
 
 
+async def test_a_queue_that_refuses_records_again_later_is_warned_about_again(mq: QueueManagerKit) -> None:
+    async with mq.run(failing()):
+        for word in ("DISABLED", "ENABLED", "DISABLED"):
+            mq.mqsc(f"ALTER QLOCAL({DISPOSITION_QUEUE}) PUT({word})")
+            await mq.put("IN", "good")
+            await anyio.sleep(1)
+
+    assert 2 == sum("decisions are not recorded" in event.text for event in mq.told(Warned))
+
+
 async def test_an_idle_worker_says_once_a_minute_that_it_is_there(mq: QueueManagerKit) -> None:
     found = await recorded(mq, failing(), seconds=HEARTBEAT_S * 3.5)
 
