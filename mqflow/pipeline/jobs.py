@@ -16,7 +16,7 @@ from mqflow.folders import folder_at
 from mqflow.journal.schemas import Kind, ddl
 from mqflow.pipeline.dead_letters import triage as dry_run
 from mqflow.pipeline.dead_letters.rules_columns import compile_rules
-from mqflow.pipeline.delta.log import has_log
+from mqflow.pipeline.delta.log import delta_table, has_log
 from mqflow.pipeline.report.data import gather
 from mqflow.pipeline.report.page import write_report
 from mqflow.pipeline.session import use_in_this_thread
@@ -90,11 +90,15 @@ def silver(
     Raises `RulesError` for a rules table with errors, before anything is read.
     """
     compiled = compile_rules(rules) if rules is not None else None
+    # The last segments must be those of the version that is read: a later version has records that this run does not see.
+    found = {kind: delta_table(folder) for kind in Kind if has_log(folder := landed_tables.table_folder(tables, kind))}
+    read = {kind: bronze_table(spark, tables, kind, found[kind].version() if kind in found else None) for kind in Kind}
     landed = medallion.BronzeFrames(
-        dispositions=bronze_table(spark, tables, Kind.DISPOSITION),
-        letters=bronze_table(spark, tables, Kind.DEAD_LETTER),
-        backed_out=bronze_table(spark, tables, Kind.BACKOUT_MESSAGE),
-        payloads=bronze_table(spark, tables, Kind.PAYLOAD),
+        dispositions=read[Kind.DISPOSITION],
+        letters=read[Kind.DEAD_LETTER],
+        backed_out=read[Kind.BACKOUT_MESSAGE],
+        payloads=read[Kind.PAYLOAD],
+        lasts=landed_tables.logged_segments(found.values()),
     )
     medallion.run_silver(
         spark, table_set(tables, "silver"), landed, rules=compiled, payload=payload, dedupe=dedupe, whole=whole
@@ -158,8 +162,8 @@ def _letters(spark: "SparkSession", tables: str | Path, as_of: datetime | None) 
     return letters if as_of is None else letters.where(letters["landed_ts"] <= as_of)
 
 
-def bronze_table(spark: "SparkSession", tables: str | Path, kind: Kind) -> "DataFrame":
-    """Return the bronze table, in the columns of this mqflow; empty if nothing of the kind was ever landed.
+def bronze_table(spark: "SparkSession", tables: str | Path, kind: Kind, version: int | None = None) -> "DataFrame":
+    """Return a version of the bronze table, by default the last, in the columns of this mqflow; empty if there is no table.
 
     Raises the errors of `read_delta`, and `PipelineError` for a table that an older mqflow wrote as Parquet.
     """
@@ -168,4 +172,4 @@ def bronze_table(spark: "SparkSession", tables: str | Path, kind: Kind) -> "Data
     landed_tables.check_format(folder)
     if not has_log(folder):
         return spark.createDataFrame([], ddl(kind))
-    return read_delta(spark, folder.uri, ddl(kind))
+    return read_delta(spark, folder.uri, ddl(kind), version)

@@ -7,6 +7,7 @@ and the batch is not added twice. This file knows delta-rs and folders, but no S
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 from mqflow.folders import Folder, folder_at
@@ -182,11 +183,13 @@ def _delta_schema(asked: Commit) -> "deltalake.Schema":
 def _actions(files: Sequence[WrittenFile]) -> "list[deltalake.transaction.AddAction]":
     now_ms = int(SYSTEM_CLOCK.wall() * 1_000)
     return [
-        deltalake.transaction.AddAction(
-            file.path, file.size_bytes, dict(file.partition), now_ms, True, f'{{"numRecords": {file.rows}}}'
-        )
+        deltalake.transaction.AddAction(file.path, file.size_bytes, dict(file.partition), now_ms, True, _statistics(file))
         for file in files
     ]
+
+
+def _statistics(file: WrittenFile) -> str:
+    return msgspec.json.encode({"numRecords": file.rows, "maxValues": file.maxima}).decode()
 
 
 def _properties(asked: Commit, query: str) -> "deltalake.CommitProperties":

@@ -42,6 +42,8 @@ class WrittenFile(Struct, frozen=True):
     size_bytes: int
     rows: int
     partition: dict[str, str | None]
+    #: The largest value of each column of 64-bit whole numbers that has a value.
+    maxima: dict[str, int]
 
 
 class _Open:
@@ -53,6 +55,7 @@ class _Open:
         self._waiting: list[pa.Table] = []
         self._waiting_bytes = 0
         self.rows = 0
+        self.maxima: dict[str, int] = {}
 
     @property
     def size_bytes(self) -> int:
@@ -64,6 +67,10 @@ class _Open:
         self._waiting.append(rows)
         self._waiting_bytes += rows.nbytes
         self.rows += rows.num_rows
+        for name in (field.name for field in rows.schema if field.type == pa.int64()):
+            largest = pc.max(rows[name]).as_py()
+            if largest is not None:
+                self.maxima[name] = max(largest, self.maxima.get(name, largest))
         if self._waiting_bytes >= _ROW_GROUP_BYTES:
             self._flush()
 
@@ -123,7 +130,7 @@ class _Task:
         data = made.data()
         name = f"{self._prefix}-{len(self.written):04d}.zstd.parquet"
         partition = dict(zip(self._partition_by, key, strict=True))
-        self.written.append(WrittenFile(f"{path}{name}", len(data), made.rows, partition))
+        self.written.append(WrittenFile(f"{path}{name}", len(data), made.rows, partition, made.maxima))
         folder.write(name, data)
 
 

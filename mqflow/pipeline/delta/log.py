@@ -18,7 +18,17 @@ from mqflow.folders import Folder
 from mqflow.pipeline.errors import PipelineError
 from mqflow.pipeline.extras import deltalake, pa
 
-__all__ = ("LOG", "DeltaFile", "DeltaSnapshot", "check_path", "delta_snapshot", "delta_table", "has_log", "sync_version")
+__all__ = (
+    "LOG",
+    "DeltaFile",
+    "DeltaSnapshot",
+    "check_path",
+    "delta_snapshot",
+    "delta_table",
+    "has_log",
+    "maxima_of",
+    "sync_version",
+)
 
 LOG: Final = "_delta_log"
 """The folder of the log in the folder of a table."""
@@ -101,6 +111,20 @@ def delta_snapshot(folder: Folder, version: int | None = None) -> DeltaSnapshot:
         for action in actions
     )
     return DeltaSnapshot(version=table.version(), schema=table.schema().to_json(), partitions=names, files=files)
+
+
+def maxima_of(table: "deltalake.DeltaTable", column: str, partition: str) -> dict[Value, int] | None:
+    """Return the largest value of a column for each value of a partition column, from the statistics in the log.
+
+    None if the log lacks the value of a file.
+    """
+    actions, name, by = pa.table(table.get_add_actions(flatten=True)), f"max.{column}", f"partition.{partition}"
+    if not actions.num_rows:
+        return {}
+    if not {name, by} <= {*actions.column_names} or actions[name].null_count:
+        return None
+    found = actions.group_by(by).aggregate([(name, "max")])
+    return dict(zip(found[by].to_pylist(), found[f"{name}_max"].to_pylist(), strict=True))
 
 
 def _value(said: Value) -> Value:

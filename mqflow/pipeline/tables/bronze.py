@@ -15,7 +15,7 @@ from msgspec import Struct
 from mqflow.folders import Folder, folder_at
 from mqflow.journal import Consumers, Journal, Kind, Lane, Segment
 from mqflow.pipeline.delta.commit import Added
-from mqflow.pipeline.delta.log import delta_table, has_log
+from mqflow.pipeline.delta.log import delta_table, has_log, maxima_of
 from mqflow.pipeline.errors import PipelineError
 from mqflow.pipeline.extras import f
 from mqflow.pipeline.payload import payload_of
@@ -23,6 +23,7 @@ from mqflow.pipeline.sources.hadoop_folder import HadoopFolder, journal_folder
 from mqflow.pipeline.sources.offsets import Limit, admitted
 
 if TYPE_CHECKING:
+    from deltalake import DeltaTable
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = (
@@ -35,6 +36,7 @@ __all__ = (
     "kinds_of",
     "lacking_sentence",
     "lasts",
+    "logged_segments",
     "table_folder",
 )
 
@@ -184,6 +186,18 @@ def lasts(table: Folder, journal: Journal, lanes: Iterable[Lane]) -> _Lasts:
                 "segments have the same numbers and other rows. Nothing was changed. Make new tables in another folder."
             )
     return {lane.name: found.transaction_version(_name(journal, lane.name)) or 0 for lane in lanes}
+
+
+def logged_segments(tables: "Iterable[DeltaTable]") -> "_Lasts | None":
+    """Return the last segment of each lane in these versions of tables; None if a log lacks the last segment of a file."""
+    reached: _Lasts = {}
+    for table in tables:
+        found = maxima_of(table, "segment", "lane")
+        if found is None:
+            return None
+        for lane, last in found.items():
+            reached[str(lane)] = max(last, reached.get(str(lane), last))
+    return reached
 
 
 def _check_written(table: Folder, journal: Journal, lanes: Iterable[Lane], through: _Lasts) -> None:

@@ -8,6 +8,7 @@ segment of each lane. A lane of the journal has the segments of one queue. A pro
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date, timedelta
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from mqflow.pipeline.extras import f
@@ -37,10 +38,13 @@ _DAY: Final = timedelta(days=1)
 _EPOCH: Final = date(1970, 1, 1)
 
 
-def last_segments(landed: "DataFrame") -> dict[str, int]:
-    """Return the last segment of each lane, in the form of the state."""
-    rows = landed.groupBy("lane").agg(f.max("segment").alias("last")).collect()
-    return {f"{LANE}{row['lane']}": row["last"] for row in rows}
+def last_segments(landed: "Sequence[DataFrame]") -> dict[str, int]:
+    """Return the last segment of each lane in these frames."""
+    if not landed:
+        return {}
+    every = reduce(lambda one, other: one.unionAll(other), (frame.select("lane", "segment") for frame in landed))
+    rows = every.groupBy("lane").agg(f.max("segment").alias("last")).collect()
+    return {row["lane"]: row["last"] for row in rows}
 
 
 def lanes_of(state: Mapping[str, int]) -> dict[str, int]:

@@ -9,7 +9,6 @@ attempts. This file knows frames and table sets, but no journal.
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
-from functools import reduce
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
@@ -67,6 +66,8 @@ class BronzeFrames(Struct, frozen=True, kw_only=True):
     letters: "DataFrame | None" = None
     backed_out: "DataFrame | None" = None
     payloads: "DataFrame | None" = None
+    #: The last segment of each lane in the frames, by the name of the lane; None if a scan must find it.
+    lasts: Mapping[str, int] | None = None
 
     @property
     def frames(self) -> "list[DataFrame]":
@@ -118,8 +119,8 @@ def run_silver(
         dedupe = bool(before.get(_DEDUPE, 0)) if dedupe is None else dedupe
         payload = _payload_before(run.before) if payload is None else payload
         kept_data = payload_of(payload)
-        lanes = [frame.select("lane", "segment") for frame in bronze.frames]
-        lasts = changed_rows.last_segments(reduce(lambda one, other: one.unionAll(other), lanes)) if lanes else {}
+        found = changed_rows.last_segments(bronze.frames) if bronze.lasts is None else bronze.lasts
+        lasts = {f"{changed_rows.LANE}{lane}": last for lane, last in found.items()}
         fits = before.get(_DEDUPE, 0) == dedupe and all(
             lasts.get(name, 0) >= last for name, last in changed_rows.lanes_of(before).items()
         )

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from deltalake.transaction import AddAction
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from mqflow.folders import folder_at
@@ -18,6 +19,7 @@ from mqflow.pipeline.delta import files as files_module
 from mqflow.pipeline.delta.columns import arrow_schema_of
 from mqflow.pipeline.delta.commit import Added, Commit, add_files
 from mqflow.pipeline.delta.files import WrittenFile, write_files
+from mqflow.pipeline.delta.log import maxima_of
 from tests.object_store import new_bucket, object_store
 
 SCHEMA = StructType([StructField("n", LongType()), StructField("lane", StringType())]).json()
@@ -37,7 +39,8 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 def written(uri: str, *numbers: int, lane: str | None = "A") -> list[WrittenFile]:
     schema = arrow_schema_of(SCHEMA)
     batch = pa.record_batch({"n": pa.array(numbers, pa.int64()), "lane": pa.array([lane] * len(numbers), pa.string())})
-    return write_files(folder_at(uri), schema, ["lane"], iter([batch]), prefix=f"part-{next(NUMBERS)}")
+    batches = (batch.slice(at, 1) for at in range(len(numbers)))
+    return write_files(folder_at(uri), schema, ["lane"], batches, prefix=f"part-{next(NUMBERS)}")
 
 
 def added(uri: str, *numbers: int, lane: str | None = "A", **options: Any) -> None:
@@ -204,6 +207,30 @@ def test_a_commit_with_a_vacuum_keeps_its_own_files_and_is_on_the_disk(tmp_path:
     assert [1, 2] == content(uri)
     assert [] == list((tmp_path / "t").rglob("left-by-*"))
     assert {f"{number:020}.json" for number in range(DeltaTable(uri).version() + 1)} <= synced
+
+
+def test_the_log_has_the_largest_number_of_each_partition_as_the_rows_do(table: str) -> None:
+    """Also after Delta engines join files, delete rows and write a checkpoint. A log without a number makes readers look."""
+    for lane, numbers in (("A", (3, 9, 2)), ("A", (4,)), ("b/ü", (-8, -5))):
+        added(table, *numbers, lane=lane)
+    found = [maxima_of(DeltaTable(table), "n", "lane")]
+    for change in (
+        lambda at: at.optimize.compact(),
+        lambda at: at.create_checkpoint(),
+        lambda at: at.delete("n = 9"),
+        lambda at: at.delete("lane = 'A'"),
+        lambda at: at.delete(),
+        lambda at: write_deltalake(at, pa.table({"n": [7], "lane": ["A"]}), mode="append"),
+    ):
+        change(DeltaTable(table))
+        found.append(maxima_of(DeltaTable(table), "n", "lane"))
+    blind = AddAction("x.parquet", 1, {"lane": "A"}, 1, True, '{"numRecords": 1}')
+    DeltaTable(table).create_write_transaction([blind], "append", DeltaTable(table).schema(), ["lane"])
+
+    whole = {"A": 9, "b/ü": -5}
+    assert [whole, whole, whole, whole | {"A": 4}, {"b/ü": -5}, {}, {"A": 7}] == found
+    assert maxima_of(DeltaTable(table), "n", "lane") is None
+    assert whole == maxima_of(DeltaTable(table, version=2), "n", "lane")
 
 
 def test_a_task_writes_row_groups_and_files_of_limited_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

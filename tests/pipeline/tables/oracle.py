@@ -123,8 +123,13 @@ def _record(outcome: str, at: int, **more: Any) -> Record:
 
 def frame(spark: SparkSession, rows: Sequence[Record], kind: Kind = Kind.DISPOSITION) -> DataFrame:
     """The rows in the columns of bronze."""
+    return spark.createDataFrame(arrow(rows, kind))
+
+
+def arrow(rows: Sequence[Record], kind: Kind = Kind.DISPOSITION) -> pa.Table:
+    """The rows in the columns of bronze."""
     schema = arrow_schema(kind)
-    return spark.createDataFrame(pa.table({name: [row.get(name) for row in rows] for name in schema.names}, schema=schema))
+    return pa.table({name: [row.get(name) for row in rows] for name in schema.names}, schema=schema)
 
 
 def attempts(rows: Iterable[Record]) -> list[Record]:

@@ -10,13 +10,14 @@ from typing import Any
 import duckdb
 import polars as pl
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
 from mqflow.journal.schemas import Kind
+from mqflow.pipeline import jobs
 from mqflow.pipeline.schemas import GOLD
 from mqflow.pipeline.tables import silver
-from mqflow.pipeline.tables.changed_rows import days_of, on_days
+from mqflow.pipeline.tables.changed_rows import days_of, lanes_of, on_days
 from mqflow.pipeline.tables.frames import first_landings
 from mqflow.pipeline.tables.medallion import BronzeFrames, run_gold, run_silver
 from mqflow.pipeline.tables.table_set import TableSet
@@ -60,6 +61,26 @@ def test_going_on_is_making_again_whatever_came_in_whichever_run(spark: SparkSes
     run_silver(spark, anew, BronzeFrames(dispositions=oracle.frame(spark, landed)))
 
     assert silver_of(spark, anew) == silver_of(spark, gone_on)
+
+
+def test_a_run_finds_the_new_rows_of_a_folder_by_the_log_of_the_version_that_it_reads(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    gone_on, anew = jobs.table_set(tmp_path, "silver"), TableSet(tmp_path / "anew")
+    bronze = tmp_path / "bronze" / "disposition"
+    hands = dealt(oracle.records(60, seed=4), 2, seed=4)
+    for hand in hands:
+        write_deltalake(bronze, oracle.arrow(hand), mode="append", partition_by=["lane"])
+        jobs.silver(spark, tmp_path)
+    # A later version has one more segment.
+    write_deltalake(bronze, oracle.arrow([hands[0][0] | {"segment": 9}]), mode="append")
+
+    read = jobs.bronze_table(spark, tmp_path, Kind.DISPOSITION, version=1)
+    run_silver(spark, anew, BronzeFrames(dispositions=read))
+
+    assert silver_of(spark, anew) == silver_of(spark, gone_on)
+    assert {"lane:A": 2, "lane:B": 2} == lanes_of(anew.current().state) == lanes_of(gone_on.current().state)
+    assert gone_on.current().state["made_anew"] < gone_on.current().run
 
 
 def test_gold_that_goes_on_is_gold_made_at_once_if_nothing_comes_late(spark: SparkSession, tmp_path: Path) -> None:
