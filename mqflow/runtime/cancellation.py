@@ -15,7 +15,14 @@ from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ("cancellations_of_task", "is_cancelled_from_within", "raise_unless_foreign", "remove_cancellation", "undisturbed")
+__all__ = (
+    "cancellations_of_task",
+    "is_by_scope",
+    "is_cancelled_from_within",
+    "raise_unless_foreign",
+    "remove_cancellation",
+    "undisturbed",
+)
 
 T = TypeVar("T")
 
@@ -29,6 +36,15 @@ def cancellations_of_task() -> Callable[[], int]:
 def is_cancelled_from_within() -> bool:
     """Return whether the current asyncio task has a cancellation that nothing has removed. Always false on trio."""
     return cancellations_of_task()() > 0
+
+
+async def is_by_scope() -> bool:
+    """Return whether a cancel scope around the caller is cancelled. Call this when a task has received a cancellation."""
+    try:
+        await checkpoint_if_cancelled()
+    except anyio.get_cancelled_exc_class():
+        return True
+    return False
 
 
 async def raise_unless_foreign() -> None:

@@ -52,7 +52,7 @@ class PutCall:
         self.stage: Stage = Stage.WAITING
         #: The number of connections that were lost during puts of this call.
         self.lost: int = 0
-        #: The cancel scope around the caller's wait for another task; None if the caller does not wait.
+        #: The cancel scope around the rest of the caller's wait, after a cancellation during the commit; otherwise None.
         self.scope: anyio.CancelScope | None = None
         self.over: OneShot | None = None
 
@@ -79,6 +79,11 @@ class PutCall:
     def is_complete(self) -> bool:
         """True if the call is wanted, and all its messages are in the unit of work."""
         return len(self.puts) == len(self.messages) > 0 and self.error is None and not self.withdrawn
+
+    @property
+    def is_sent(self) -> bool:
+        """True if the commit was sent, so that the caller must wait for its answer."""
+        return self.stage is not Stage.WAITING
 
     def refuse(self, error: Exception) -> None:
         """Record the error of the next put.

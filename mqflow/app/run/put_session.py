@@ -19,6 +19,7 @@ from mqflow.app.run.unit_of_puts import UnitOfPuts, Way, in_doubt
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.shared_puts import calls_of_unit
+from mqflow.runtime.cancellation import is_by_scope
 from mqflow.runtime.connection.loop_call import LoopCaller, OneShot, start_task
 from mqflow.verbs import Put
 
@@ -168,11 +169,16 @@ class PutSession:
     async def _end_of(self, call: PutCall) -> None:
         assert call.over is not None  # noqa: S101 - `_enter_line` made it
         try:
-            with anyio.CancelScope(shield=call.stage is Stage.COMMITTING) as call.scope:
+            try:
                 await call.over.wait()
+            except anyio.get_cancelled_exc_class():
+                if not call.is_sent or not await is_by_scope():
+                    raise
+                with anyio.CancelScope(shield=call.is_sent) as call.scope:
+                    await call.over.wait()
         except BaseException:
             call.withdrawn = True
-            if call.stage is not Stage.WAITING and call.error is None:  # `Task.cancel` of asyncio ignores the shield
+            if call.is_sent and call.error is None:  # `Task.cancel` of asyncio ignores the shield
                 in_doubt(self._way.broadcast, call.messages[0][0].queue, call.message_ids, Reason.CALL_INTERRUPTED)
             raise
         finally:

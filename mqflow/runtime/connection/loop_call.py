@@ -15,6 +15,7 @@ from typing import Any, Final
 import anyio
 from anyio.lowlevel import RunVar, checkpoint, current_token
 
+from mqflow.runtime.cancellation import is_by_scope
 from mqflow.world import wake
 
 __all__ = ("LoopCaller", "OneShot", "start_task")
@@ -23,13 +24,13 @@ __all__ = ("LoopCaller", "OneShot", "start_task")
 class WaitingCalls:
     """The calls that wait for one event loop. Any thread can add a call. The loop is woken once for all calls that wait."""
 
-    __slots__ = ("_calls", "_is_woken", "_soon", "new_future")
+    __slots__ = ("_calls", "_is_woken", "_soon", "asyncio_loop")
 
-    def __init__(self, soon: Callable[[Callable[[], object]], object], new_future: Callable[[], Any] | None = None) -> None:
+    def __init__(self, soon: Callable[[Callable[[], object]], object], asyncio_loop: Any = None) -> None:
         """Take `soon`, the function of the event loop that any thread may call to run a function on the loop."""
         self._soon: Final = soon
-        #: Makes a future of asyncio; None on trio.
-        self.new_future: Final[Callable[[], Any] | None] = new_future
+        #: None on trio.
+        self.asyncio_loop: Final = asyncio_loop
         self._calls: Final[deque[Callable[[], object]]] = deque()
         self._is_woken = False
 
@@ -62,7 +63,7 @@ _WAITING: Final = RunVar[WaitingCalls]("calls from other threads")
 class LoopCaller:
     """Runs small functions on the event loop on which this object was made. Any thread can call it, and no call blocks."""
 
-    __slots__ = ("_thread", "_waiting", "new_future")
+    __slots__ = ("_thread", "_waiting", "asyncio_loop")
 
     def __init__(self) -> None:
         waiting = _WAITING.get(None)
@@ -70,12 +71,12 @@ class LoopCaller:
             token: Any = current_token().native_token  # the asyncio loop, or trio's token: anyio has no type for them
             if hasattr(token, "call_soon_threadsafe"):
                 soon = partial(token.call_soon_threadsafe, context=_context_of_asyncio())
-                waiting = WaitingCalls(soon, token.create_future)
+                waiting = WaitingCalls(soon, token)
             else:
                 waiting = WaitingCalls(token.run_sync_soon)
             _WAITING.set(waiting)
         self._waiting: Final = waiting
-        self.new_future: Final[Callable[[], Any] | None] = waiting.new_future
+        self.asyncio_loop: Final = waiting.asyncio_loop
         self._thread: Final = threading.get_ident()
 
     def __call__(self, function: Callable[[], object]) -> None:
@@ -101,11 +102,11 @@ def _context_of_asyncio() -> Context:
 class OneShot:
     """Carries one value from any thread to the one task that waits for it."""
 
-    __slots__ = ("_loop_caller", "_value", "_waiter", "has_come")
+    __slots__ = ("_loop_caller", "_waiter", "has_come", "value")
 
     def __init__(self, loop_caller: LoopCaller) -> None:
         self._loop_caller = loop_caller
-        self._value: Any = None  # the waiter knows the type
+        self.value: Any = None  # the waiter knows the type
         #: On asyncio a future, because an event takes twice as long; on trio an event. None if the task does not wait now.
         self._waiter: Any = None
         #: True if a value was passed on.
@@ -118,7 +119,11 @@ class OneShot:
     def _take(self, value: object) -> None:
         if self.has_come:
             return
-        self._value, self.has_come, waiter = value, True, self._waiter
+        self.value, self.has_come = value, True
+        self._end_wait()
+
+    def _end_wait(self) -> None:
+        waiter = self._waiter
         if isinstance(waiter, anyio.Event):
             waiter.set()
         elif waiter is not None and not waiter.done():  # a future is done if the wait was cancelled
@@ -126,16 +131,40 @@ class OneShot:
 
     async def wait(self) -> Any:
         """Wait for the value, and return it."""
-        new_future = self._loop_caller.new_future
+        loop = self._loop_caller.asyncio_loop
         if self.has_come:
             await checkpoint()
-        elif new_future is None:
+        elif loop is None:
             self._waiter = anyio.Event()
             await self._waiter.wait()
         else:
-            self._waiter = new_future()
+            self._waiter = loop.create_future()
             await self._waiter
-        return self._value
+        return self.value
+
+    async def comes_within(self, limit_s: float) -> bool:
+        """Wait for the value at most this long. Return whether it has come.
+
+        A cancel scope around the caller does not end the wait. On asyncio, other code that cancels the task ends it.
+        """
+        loop = self._loop_caller.asyncio_loop
+        if loop is None:
+            deadline = anyio.current_time() + limit_s
+        else:  # a cancel scope takes three times as long as this timer, so it is made only after a cancellation
+            timer = loop.call_later(limit_s, self._end_wait)
+            try:
+                await self.wait()
+            except anyio.get_cancelled_exc_class():
+                if not await is_by_scope():
+                    raise
+                deadline = timer.when()
+            else:
+                return self.has_come
+            finally:
+                timer.cancel()
+        with anyio.CancelScope(deadline=deadline, shield=True):
+            await self.wait()
+        return self.has_come
 
 
 def start_task(function: Callable[[], Coroutine[Any, Any, None]]) -> object:

@@ -42,8 +42,8 @@ async def settlement_reply(answer: OneShot, settlement: Settlement, queue_manage
 
     Raises the error of the settlement. Raises 2549 (outcome unknown) if no answer comes in time.
     """
-    with anyio.move_on_after(SETTLE_DEADLINE_S, shield=True):
-        reply = await answer.wait()
+    if await answer.comes_within(SETTLE_DEADLINE_S):
+        reply = answer.value
         result, error = reply if isinstance(reply, tuple) else (None, reply)
         raise_if(error)
         return result

@@ -14,6 +14,7 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Failed, Interrupted, Outcome, Settlement
 from mqflow.runtime.connection.inline_session import InlineSession
+from mqflow.runtime.connection.loop_call import LoopCaller, OneShot
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.session_limits import SETTLE_DEADLINE_S, units_ahead
 from mqflow.runtime.connection.threaded_session import ThreadedSession
@@ -52,7 +53,8 @@ class Settler:
         #: The units whose commits are not answered yet, in order.
         self._unanswered: list[Unit] = []
         #: Set by each answer while the worker waits for an answer.
-        self._answer: anyio.Event | None = None
+        self._answer: OneShot | None = None
+        self._loop_caller: Final = LoopCaller()
         #: The error of the first commit that ended the session: the commit is in doubt, or was never sent.
         self._lost: MQIError | None = None
 
@@ -184,16 +186,15 @@ class Settler:
 
         The commit is in doubt if no answer comes in time, or if other code cancels the task itself.
         """
-        self._answer = anyio.Event()
+        self._answer = OneShot(self._loop_caller)
         try:
-            with anyio.move_on_after(SETTLE_DEADLINE_S, shield=True) as scope:
-                await self._answer.wait()
+            is_in_time = await self._answer.comes_within(SETTLE_DEADLINE_S)
         except BaseException:
             self._give_up("The task of the worker was cancelled")
             raise
         finally:
             self._answer = None
-        if scope.cancelled_caught:
+        if not is_in_time:
             self._give_up(f"No answer came within {SETTLE_DEADLINE_S:g} s")
 
     def _give_up(self, why: str) -> None:
@@ -222,7 +223,7 @@ class Settler:
             else:
                 self._report_doubt(unit, error)
         if self._answer is not None:
-            self._answer.set()
+            self._answer.pass_on()
 
     async def commit(self, unit: Unit | None) -> None:
         """Commit a handled unit of work, without a get of the next unit. None means that there is no such unit."""

@@ -76,18 +76,36 @@ async def test_a_lost_connection_ends_the_wait_for_more_messages_with_its_error(
     assert Reason.CONNECTION_BROKEN == lost.value.reason
 
 
+@pytest.mark.parametrize("cancelled_after_s", [-1, 10, 60])
 @pytest.mark.parametrize(("settlement", "verb"), [(Settlement.COMMIT, "MQCMIT"), (Settlement.BACKOUT, "MQBACK")])
 async def test_a_settlement_without_a_reply_in_half_a_minute_is_in_doubt_even_in_a_cancelled_task(
-    mq: QueueManagerKit, settlement: Settlement, verb: str
+    mq: QueueManagerKit, settlement: Settlement, verb: str, cancelled_after_s: int
 ) -> None:
     began = mq.clock.monotonic()
-    with pytest.raises(MQIError) as doubt, anyio.CancelScope(deadline=0):
+    with pytest.raises(MQIError) as doubt, anyio.CancelScope(deadline=anyio.current_time() + cancelled_after_s):
         await settlement_reply(OneShot(LoopCaller()), settlement, "QM1")
 
     assert 30 == round(mq.clock.monotonic() - began)
     assert (Reason.CALL_INTERRUPTED, verb, "QM1", "No answer came within 30 s") == (
         doubt.value.reason, doubt.value.verb, doubt.value.queue_manager, doubt.value.detail
     )  # fmt: skip
+
+
+async def test_a_cancelled_task_gets_the_reply_of_its_settlement() -> None:
+    answer, found, scope = OneShot(LoopCaller()), list[object](), anyio.CancelScope(deadline=anyio.current_time() + 10)
+
+    async def reply() -> None:
+        await anyio.sleep(20)
+        answer.pass_on(("made", None))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(reply)
+        with scope:
+            found.append(await settlement_reply(answer, Settlement.COMMIT, "QM1"))
+            await anyio.sleep(1)
+            found.append("the task goes on")
+
+    assert (["made"], True) == (found, scope.cancelled_caught)
 
 
 @pytest.mark.parametrize("reply", [("made", None), (None, error_for(Reason.BACKED_OUT, "MQCMIT")), None])
