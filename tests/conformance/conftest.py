@@ -25,23 +25,23 @@ from tests.conformance.under_test import ManualClock, UnderTest
 from tests.long import of_the_day
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the tests use only folders that they make below it
-QueueManagerMaker = Callable[[Path], Iterator[UnderTest]]
+QueueManagerMaker = Callable[[], Iterator[UnderTest]]
 
 
-def _in_memory(_: Path) -> Iterator[UnderTest]:
+def _in_memory() -> Iterator[UnderTest]:
     yield from _embedded(MemoryStore)
 
 
-def _on_sqlite(folder: Path) -> Iterator[UnderTest]:
+def _on_sqlite() -> Iterator[UnderTest]:
     # The store is in a file system in memory if possible: these tests check the rules, and the tests of the store check the
     # disk.
-    with TemporaryDirectory(dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else folder) as quick:
+    with TemporaryDirectory(dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None) as quick:
         yield from _embedded(lambda: SqliteStore(Path(quick) / "data"), survives=True)
 
 
-def _served(folder: Path) -> Iterator[UnderTest]:
+def _served() -> Iterator[UnderTest]:
     """Yield the queue manager in memory behind a server: every call goes through a socket to another thread and back."""
-    with TemporaryDirectory(dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else folder) as quick:
+    with TemporaryDirectory(dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None) as quick:
         for owner in _embedded(MemoryStore):
             assert isinstance(owner.queue_manager, EmbeddedQueueManager)
             assert owner.clock is not None
@@ -90,7 +90,7 @@ def _kill(connection: Connection) -> None:
     connection.abandon()
 
 
-def _through(package: str, _: Path) -> Iterator[UnderTest]:
+def _through(package: str) -> Iterator[UnderTest]:
     for under_test in _embedded(MemoryStore):
         yield from through(package, under_test)
 
@@ -100,7 +100,7 @@ MAKERS: dict[str, QueueManagerMaker] = {"memory": _in_memory, "sqlite": _on_sqli
 }
 _SAMPLED = tuple(name for name in MAKERS if name != "memory")
 if URL and RUNMQSC:
-    MAKERS["elsewhere"] = lambda _: elsewhere()
+    MAKERS["elsewhere"] = elsewhere
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -124,8 +124,8 @@ def _is_of_another_day(item: pytest.Function) -> bool:
 
 
 @pytest.fixture(params=MAKERS)
-def queue_manager(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[UnderTest]:
-    made = MAKERS[request.param](tmp_path)
+def queue_manager(request: pytest.FixtureRequest) -> Iterator[UnderTest]:
+    made = MAKERS[request.param]()
     under_test = next(made)
     test: str = request.node.originalname
     given = request.node.callspec.id.removeprefix(str(request.param)).removeprefix("-")
