@@ -16,7 +16,7 @@ from tests.own_programs import run_module
 
 FAILOVERS = usually(30, long=500)
 """Each day has other ones: those of two days are as many as any planted defect needs."""
-PACED = 8
+PACED = usually(3, long=8)
 
 
 def _failed_over(count: int, *more: str) -> Result:
