@@ -116,6 +116,7 @@ def test_a_message_that_came_back_is_found_by_its_identifier(queue: str, program
         pytest.param(GetOption.LOCK, id="lock without a browse"),
         pytest.param(GetOption.UNLOCK | GetOption.BROWSE_NEXT, id="unlock and browse"),
         pytest.param(GetOption.UNLOCK | GetOption.WAIT, id="unlock and wait"),
+        pytest.param(GetOption.UNLOCK | GetOption.CONVERT, id="unlock and convert"),
         pytest.param(GetOption.WAIT | GetOption.MSG_UNDER_CURSOR, id="wait under the cursor"),
         pytest.param(GetOption.WAIT | GetOption.BROWSE_MSG_UNDER_CURSOR, id="wait for the same again"),
         pytest.param(GetOption.MARK_BROWSE_HANDLE, id="mark without a browse"),
