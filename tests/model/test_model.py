@@ -11,7 +11,7 @@ from tests.model.actions import actions_of, shrinkable, walk
 from tests.model.defects import DEFECTS, DURABLE_DEFECTS, Plant, a_backout_is_not_counted
 from tests.model.machine import DurableMachine, QueueManagerMachine
 
-WALKS = usually(40, long=100)
+WALKS = usually(20, long=100)
 STEPS = 500
 DURABLE_STEPS = 150
 SEEDS_TO_FIND_A_DEFECT = 25
