@@ -145,10 +145,11 @@ def _messages(making: _Silver, landed: "DataFrame") -> "DataFrame | None":
     """Write the tables about messages. Returns the keys of the changed messages; None if all of them were made again."""
     run = making.run
     if not making.goes_on or not all(run.fits(name) for name in _ABOUT_MESSAGES):
-        records = silver.lives(making.landed(landed, Kind.DISPOSITION))
+        records = silver.lives(making.landed(landed, Kind.DISPOSITION)).cache()
         run.write("attempt", silver.attempts(records))
         for name, made in _about(records, run.read(making.spark, "attempt")).items():
             run.write(name, made)
+        records.unpersist()
         run.state[_ANEW] = run.number
         return None
     new = making.new(landed).where("msg_id is not null").select(*silver.KEY).distinct().cache()
