@@ -240,7 +240,7 @@ def test_a_handler_that_ignores_the_stop_is_named_and_left(tmp_path: Path, body:
         "from mqflow import App\n"
         "from mqflow.app.run import signals\n"
         "from mqflow.mqi.attributes.queue import QueueAttributes\n"
-        "signals.LEAVE_AFTER_S = 2\n"  # on a busy machine the event loop needs a moment to log what it cuts off
+        "signals.LEAVE_AFTER_S = 5\n"  # on a busy machine the event loop needs a moment to log what it cuts off
         "app = App('embedded:./data?qmgr=QM1')\n"
         "@app.on_start\n"
         "async def put():\n"
