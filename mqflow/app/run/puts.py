@@ -84,7 +84,7 @@ class Puts:
         if place not in self._sessions:
             if depth > _DEPTH_MAX:
                 raise RuntimeError(
-                    f"Publish middleware called App.put in each of {_DEPTH_MAX} puts, one inside the other. It must not put a "
+                    f"Publish middleware called App.put in each of {depth} puts, one inside the other. It must not put a "
                     "message for each message that it has put itself."
                 )
             self._sessions[place] = self._new_session(depth, waits=waits)
