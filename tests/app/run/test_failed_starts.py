@@ -51,8 +51,9 @@ def test_other_tasks_run_while_a_start_waits_for_a_command_that_owns_the_folder(
     anyio.run(main, backend=backend)
 
 
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_two_starts_that_wait_for_a_command_make_only_one_running_application(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: Backend
 ) -> None:
     command = SqliteStore(tmp_path / "data")
     app = App(f"embedded:{tmp_path}/data?qmgr=QM1", settings=Settings())
@@ -80,7 +81,7 @@ def test_two_starts_that_wait_for_a_command_make_only_one_running_application(
             group.start_soon(start)
 
     monkeypatch.setattr(location, "_is_served", look)
-    anyio.run(main)
+    anyio.run(main, backend=backend)
 
     [refused] = errors
     assert "is running already" in str(refused)

@@ -592,7 +592,7 @@ def test_the_name_in_kubernetes_has_the_letters_that_a_label_can_have(run: Run, 
     [("--kubernetes", "app.py"), ("--compose", "app.py, no Containerfile, no queues.mqsc")],
 )
 @pytest.mark.parametrize("is_there", [True, False])
-def test_a_folder_without_an_application_gets_no_files_of(run: Run, kind: str, missing: str, *, is_there: bool) -> None:
+def test_a_folder_without_an_application_gets_no_deployment_files(run: Run, kind: str, missing: str, *, is_there: bool) -> None:
     if is_there:
         Path("shop").mkdir()
 

@@ -209,8 +209,8 @@ def test_a_commit_with_a_vacuum_keeps_its_own_files_and_is_on_the_disk(tmp_path:
     assert {f"{number:020}.json" for number in range(DeltaTable(uri).version() + 1)} <= synced
 
 
-def test_the_log_has_the_largest_number_of_each_partition_as_the_rows_do(table: str) -> None:
-    """Also after Delta engines join files, delete rows and write a checkpoint. A log without a number makes readers look."""
+def test_the_largest_number_of_each_partition_in_the_log_is_that_of_its_rows(table: str) -> None:
+    """Also after Delta engines join files, delete rows and write a checkpoint. The result is None if the log lacks a number."""
     for lane, numbers in (("A", (3, 9, 2)), ("A", (4,)), ("b/ü", (-8, -5))):
         added(table, *numbers, lane=lane)
     found = [maxima_of(DeltaTable(table), "n", "lane")]
