@@ -114,7 +114,8 @@ class ActiveAndStandby:
 
     def _restart_text(self, pid: int, code: int, *, was_active: bool) -> str:
         running = [process.pid for process in self._running]
-        owner = owner_pid(self._folder)
+        named = owner_pid(self._folder)
+        owner = None if named == pid else named  # the next owner has not yet written its own process identifier
         role = "stood by for" if not was_active or (owner and owner not in running) else "served"
         other = f"process {owner or running[0]} goes on" if owner or running else "no process serves it now"
         return f"Process {pid}, which {role} {self.name}, ended with {code}; {other}. Another process starts"

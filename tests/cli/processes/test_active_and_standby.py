@@ -200,6 +200,23 @@ def test_a_dead_process_is_replaced_by_a_standby(
     ] == capfd.readouterr().err.splitlines()
 
 
+def test_a_dead_process_served_the_folder_though_the_file_of_the_owner_still_names_it(
+    log: Log, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The standby has the lock already, and writes its own process identifier a moment later."""
+    monkeypatch.setattr(active_and_standby, "owner_pid", lambda _: pid("pid1"))
+
+    async def steps(_: ActiveAndStandby) -> None:
+        await log.until("2 is standby")
+        order(1, 1)
+        await log.until("2 is owner", "3 is standby")
+
+    serving(steps)
+
+    said = f"Process {pid('pid1')}, which served QM1, ended with 1; process {pid('pid2')} goes on. Another process starts in"
+    assert said in capfd.readouterr().err
+
+
 def test_a_cancelled_block_ends_both_processes(log: Log) -> None:
     async def main(lifeline: int) -> None:
         with anyio.CancelScope() as scope:

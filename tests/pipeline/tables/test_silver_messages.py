@@ -68,14 +68,15 @@ def test_a_backed_out_message_gets_its_handler_when_only_its_records_are_new(spa
         [row | {"segment": at} for row in backed_out("A", name, "KeyError", 3)]
         for at, name in enumerate((b"first", b"moved", b"other"), start=1)
     )
-    names = {"letters": Kind.DEAD_LETTER, "backed_out": Kind.BACKOUT_MESSAGE, "payloads": Kind.PAYLOAD}
+    kinds = (Kind.DEAD_LETTER, Kind.BACKOUT_MESSAGE, Kind.PAYLOAD)
     where = {"msg_id": b"moved", "lane": "B", "boq": "BOQ", "dlq": "DLQ", "queue": "Q", "has_dlh": False}
-    kept = {name: landed(spark, kind, where) for name, kind in names.items()}
+    letters, kept, payloads = (landed(spark, kind, where) for kind in kinds)
 
     told, found = [], []
     for rows in (first, moves, others):
         told += rows
-        run_silver(spark, tables, BronzeFrames(dispositions=oracle.frame(spark, told), **kept))
+        dispositions = oracle.frame(spark, told)
+        run_silver(spark, tables, BronzeFrames(dispositions=dispositions, letters=letters, backed_out=kept, payloads=payloads))
         [row] = tables.read(spark, "backout_message").collect()
         versions = [tables.current().tables[name].delta for name in ("dead_letter", "backout_message", "payload")]
         found.append((row["handler"], versions))
