@@ -1,6 +1,6 @@
 """If an application makes a wrong call, or a call at the wrong moment, the queue manager and its storage go on.
 
-In earlier versions each of these calls stopped the writer of the storage and the queue manager, with unknown outcomes for all
+Without its check, each of these calls would stop the writer of the storage and the queue manager, with unknown outcomes for all
 applications.
 """
 
@@ -108,7 +108,7 @@ def test_a_descriptor_that_no_mqmd_could_be_is_refused(queue_manager: EmbeddedQu
 
 
 def test_a_message_with_a_field_of_another_type_does_not_block_its_queue(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(put_plan, "_check_values", lambda _: None)  # earlier versions accepted such a message
+    monkeypatch.setattr(put_plan, "_check_values", lambda _: None)  # as if a store held such a message already
     with EmbeddedQueueManager("QM1", store=SqliteStore(folder / "data")) as opened:
         opened.administration.define(QueueAttributes(name=QUEUE))
         connection = opened.connect()
