@@ -7,6 +7,7 @@ Source: the layout table of the MQMD (364 bytes, version 2).
 import struct
 from typing import Final, Literal
 
+import msgspec
 from msgspec import Struct
 
 from mqflow.mqi.errors import error_for
@@ -24,6 +25,7 @@ __all__ = (
     "NO_ID",
     "PRIORITY_AS_Q_DEF",
     "MessageDescriptor",
+    "type_problem",
 )
 
 NO_ID: Final = bytes(24)
@@ -185,3 +187,19 @@ class MessageDescriptor(Struct, frozen=True, kw_only=True, gc=False, omit_defaul
             message_flags=group[3],
             original_length=group[4],
         )
+
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(MessageDescriptor).decode
+
+
+def type_problem(descriptor: object) -> str:
+    """Return why a store or a server could not read the descriptor back; empty if it could.
+
+    To encode and decode all fields takes less time than to check each field.
+    """
+    try:
+        _decode(_encode(descriptor))
+    except (msgspec.ValidationError, UnicodeEncodeError, OverflowError, TypeError) as error:
+        return f"A text cannot be encoded, or a field has another type: {error}"
+    return ""

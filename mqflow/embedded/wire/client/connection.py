@@ -9,14 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Final
 
-import msgspec
 from msgspec import Struct
 
 from mqflow.embedded.wire.client.line import Line
 from mqflow.embedded.wire.client.read_ahead import AHEAD_BYTES_MAX, ReadAhead, may_read_ahead
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.frames import made
-from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.descriptor import MessageDescriptor, type_problem
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import CloseOption, OpenOption, Persistence, PutOption, SubscribeOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import Reason
@@ -41,9 +40,6 @@ from mqflow.world import SYSTEM_CLOCK, Clock
 __all__ = ("ServedConnection", "ServedHandle")
 
 _DELETES: Final = CloseOption.DELETE | CloseOption.DELETE_PURGE | CloseOption.REMOVE_SUB
-
-_encode: Final = msgspec.msgpack.Encoder().encode
-_decode: Final = msgspec.msgpack.Decoder(MessageDescriptor).decode
 
 
 class ServedHandle(Struct, frozen=True):
@@ -383,11 +379,8 @@ def _why_not_sent(descriptor: object, body: object) -> tuple[Reason, str] | None
     """Return the reason and the detail of the refusal of a message that is not sent; None if it can be sent."""
     if not isinstance(body, bytes):
         return Reason.BUFFER_ERROR, f"A body is bytes, not {type(body).__name__}"
-    try:
-        _decode(_encode(descriptor))
-    except (msgspec.ValidationError, UnicodeEncodeError, OverflowError, TypeError) as error:
-        return Reason.MD_ERROR, f"A text cannot be encoded, or a field has another type: {error}"
-    return None
+    problem = type_problem(descriptor)
+    return (Reason.MD_ERROR, problem) if problem else None
 
 
 def _durable(descriptor: MessageDescriptor, options: PutOption) -> bool:
