@@ -1,11 +1,11 @@
 """Browse cursors, the browse lock and the marks of cooperating browsers.
 
-Callers hold the queue manager's lock. Only this file writes `locks`, `co_op_marks` and `ObjectHandle.locked`. `LocalQueue.take`
-and `clear` remove the browse lock and the mark of each message that they remove.
+Callers hold the queue manager's lock. Only this file writes `locks`, `co_op_marks`, `marking` and `ObjectHandle.locked`.
+`LocalQueue.take` and `clear` remove the browse lock and the marks of each message that they remove.
 Source: IBM, "browse-cursor"; MQGMO_LOCK, MQGMO_UNLOCK, MQGMO_MARK_*; rc2034, rc2200, rc2209.
 """
 
-from typing import Final, assert_never
+from typing import assert_never
 
 from mqflow.embedded.calls.wait import announce
 from mqflow.embedded.rules.get_plan import Mark
@@ -14,8 +14,6 @@ from mqflow.embedded.state.objects import LocalQueue, ObjectHandle
 from mqflow.mqi.options import OpenOption
 
 __all__ = ("apply_mark", "forget", "hidden_by_mark", "lock", "locked_by_other", "next_lapse", "unlock")
-
-_MARKS_KEPT: Final = 1_000
 
 
 def locked_by_other(queue: LocalQueue, message: QueuedMessage, handle: ObjectHandle) -> bool:
@@ -52,8 +50,8 @@ def apply_mark(queue: LocalQueue, message: QueuedMessage, handle: ObjectHandle, 
     match mark:
         case Mark.HANDLE:
             handle.marks.add(message.key)
-            if len(handle.marks) > 2 * queue.available + _MARKS_KEPT:  # most marked messages are no longer on the queue
-                handle.marks.difference_update([key for key in handle.marks if not queue.holds(key)])
+            if handle not in queue.marking:
+                queue.marking.append(handle)
         case Mark.CO_OP:
             queue.co_op_marks[message.key] = (handle, lapses_at)
         case Mark.UNMARK_HANDLE:
@@ -74,7 +72,9 @@ def next_lapse(queue: LocalQueue, handle: ObjectHandle, now_s: float) -> float |
 
 
 def forget(handle: ObjectHandle, queue: LocalQueue) -> None:
-    """Remove the lock and the cooperative marks of a closing handle, and wake the waiters for these messages."""
+    """Remove the lock and the marks of a closing handle. Wake the waiters for the messages that were locked or marked CO_OP."""
+    if handle in queue.marking:
+        queue.marking.remove(handle)
     unlock(queue, handle)
     unmarked = [key for key, (owner, _) in queue.co_op_marks.items() if owner is handle]
     for key in unmarked:

@@ -89,8 +89,8 @@ class LocalQueue(Backlog):
     """A local queue: its messages, the handles that have it open, and the locks and marks of these handles."""
 
     __slots__ = (
-        "attributes", "changes", "co_op_marks", "deleted", "handles", "last_get_at", "last_put_at", "locks", "selecting",
-        "statistics", "uncommitted", "waiters",
+        "attributes", "changes", "co_op_marks", "deleted", "handles", "last_get_at", "last_put_at", "locks", "marking",
+        "selecting", "statistics", "uncommitted", "waiters",
     )  # fmt: skip
 
     def __init__(self, attributes: QueueAttributes, pages: Pages | None = None) -> None:
@@ -106,6 +106,8 @@ class LocalQueue(Backlog):
         self.locks: dict[int, ObjectHandle] = {}
         #: The messages marked for cooperating browsers: maps each key to the handle and the monotonic time when the mark ends.
         self.co_op_marks: dict[int, tuple[ObjectHandle, float | None]] = {}
+        #: The handles with marks of their own. A message that leaves the queue loses these marks.
+        self.marking: list[ObjectHandle] = []
         self.deleted: bool = False
         #: How often ALTER with FORCE changed the open queue. Calls with handles from before the last change raise 2041.
         self.changes: int = 0
@@ -129,22 +131,26 @@ class LocalQueue(Backlog):
             handle.passed_over = min(handle.passed_over, key - 1)
 
     def take(self, message: QueuedMessage) -> None:
-        """Take the message off the queue, with its lock and its mark, so that it is no longer available."""
+        """Take the message off the queue, with its lock and its marks, so that it is no longer available."""
         Backlog.take(self, message)
         if self.locks:
             self.locks.pop(message.key, None)
         if self.co_op_marks:
             self.co_op_marks.pop(message.key, None)
+        for handle in self.marking:
+            handle.marks.discard(message.key)
 
     def lose(self, key: int) -> None:
-        """Take a damaged message off the queue, with its lock and its mark."""
+        """Take a damaged message off the queue, with its lock and its marks."""
         Backlog.lose(self, key)
         self.locks.pop(key, None)
         self.co_op_marks.pop(key, None)
+        for handle in self.marking:
+            handle.marks.discard(key)
 
     def take_first(self, messages: Sequence[QueuedMessage]) -> None:
         """Take these messages off the queue. They must be its first messages, in order."""
-        if self.locks or self.co_op_marks:
+        if self.locks or self.co_op_marks or self.marking:
             for message in messages:
                 self.take(message)
         else:

@@ -2,7 +2,8 @@
 
 On the staging queue of the embedded queue manager, messages are in the order of their due times: the first message is due next.
 On IBM MQ, messages are in the order of arrival. There each message is browsed once, because a mark hides it from the next
-browse. The messages with the earliest due times are remembered in a heap, up to a limit. This module moves no message.
+browse. A get and a backout end the mark, so a skipped message is remembered by its MsgId. The messages with the earliest due
+times are remembered in a heap, up to a limit. This module moves no message.
 """
 
 import heapq
@@ -46,6 +47,7 @@ class Seen(Struct, frozen=True, gc=False):
     #: The MsgId of the message as sent, which is the CorrelId of the staged message.
     sent_message_id: bytes
     header: DelayHeader
+    backout_count: int
 
 
 class StagedMessages(Protocol):
@@ -155,6 +157,8 @@ class MarkedMessages:
         self._numbers = count()
         #: The earliest due time of the messages that are not remembered.
         self._beyond: int | None = None
+        #: The skipped messages by MsgId, with their backout counts before the get that failed.
+        self._skipped: dict[bytes, int] = {}
 
     async def soonest(self, now: ClockReading) -> Seen | None:
         """Browse the new messages, then return the message that is due next."""
@@ -175,16 +179,19 @@ class MarkedMessages:
             heapq.heappop(self._heap)
 
     def skip(self, seen: Seen) -> None:
-        """Forget the message. It is marked, so it is not browsed again before the next start."""
+        """Skip the message like `StagedMessages.skip`, also if another processor gets it and backs out."""
         self.forget(seen)
+        self._skipped[seen.message_id] = seen.backout_count
+        if len(self._skipped) > self._remembered_max:
+            del self._skipped[next(iter(self._skipped))]
 
     def interrupt(self) -> None:
         """Do nothing, because `Session.interrupt` ends the wait."""
 
     def _remember(self, got: Got, now: ClockReading) -> None:
         seen = _seen(got)
-        if seen is None:
-            return
+        if seen is None or seen.backout_count > self._skipped.get(seen.message_id, seen.backout_count):
+            return  # a message with a lower count was put again: a put sets the count to 0
         due = now.monotonic_ms + due_in_ms(seen.header, now)
         heapq.heappush(self._heap, (due, next(self._numbers), seen))
         if len(self._heap) > self._remembered_max:
@@ -224,6 +231,7 @@ def _seen(got: Got) -> Seen | None:
     if got.descriptor.format != delay_header.FORMAT:
         return None
     try:
-        return Seen(got.descriptor.message_id, got.descriptor.correlation_id, delay_header.parse(got.body))
+        header = delay_header.parse(got.body)
+        return Seen(got.descriptor.message_id, got.descriptor.correlation_id, header, got.descriptor.backout_count)
     except HeaderError:
         return None

@@ -1,42 +1,53 @@
 """The marks that a browser sets over days, and which marks its handle keeps."""
 
-from msgspec.structs import replace
+import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.testing.virtual_clock import VirtualClock
 from mqflow.verbs import GetOptions
 
 QUEUE = "Q"
 MARKING = GetOptions(options=GetOption.BROWSE_FIRST | GetOption.UNMARKED_BROWSE_MSG | GetOption.MARK_BROWSE_HANDLE)
-NEXT = GetOption.BROWSE_NEXT | GetOption.UNMARKED_BROWSE_MSG | GetOption.MARK_BROWSE_HANDLE
+GETTING = GetOptions(options=GetOption.SYNCPOINT)
 
 
-def test_marks_of_messages_that_are_gone_are_forgotten() -> None:
+@pytest.mark.parametrize(("event", "left"), [("get", 2), ("get many", 1), ("expiry", 2)])
+def test_marks_of_messages_that_are_gone_are_forgotten_and_the_other_marks_stay(event: str, left: int) -> None:
     """A delay processor marks each staged message that it has seen, and keeps one handle while it runs."""
-    with EmbeddedQueueManager("QM1") as queue_manager:
+    clock = VirtualClock()
+    with EmbeddedQueueManager("QM1", clock=clock) as queue_manager:
         queue_manager.administration.define(QueueAttributes(name=QUEUE))
         connection = queue_manager.connect()
         handle = connection.open(QUEUE, OpenOption.BROWSE | OpenOption.INPUT_SHARED | OpenOption.OUTPUT)
-
-        for _ in range(2_500):
-            connection.put(handle, MessageDescriptor(), b"", PutOption.NO_SYNCPOINT)
+        for expiry_tenths in (10 if event == "expiry" else -1, -1, -1):
+            connection.put(handle, MessageDescriptor(expiry_tenths=expiry_tenths), b"", PutOption.NO_SYNCPOINT)
             assert connection.get(handle, MARKING) is not None
-            connection.get(handle, GetOptions(options=GetOption.NO_SYNCPOINT))
 
-        assert len(handle.marks) < 1_500
+        match event:
+            case "get":
+                connection.get(handle, GETTING)
+            case "get many":
+                connection.get_many(handle, GETTING, 2)
+            case _:
+                clock.advance(2)
+
+        assert connection.get(handle, MARKING) is None
+        assert left == len(handle.marks)
 
 
-def test_marks_of_messages_that_are_there_stay() -> None:
+def test_a_closed_handle_no_longer_follows_the_messages_of_the_queue() -> None:
     with EmbeddedQueueManager("QM1") as queue_manager:
         queue_manager.administration.define(QueueAttributes(name=QUEUE))
         connection = queue_manager.connect()
-        handle = connection.open(QUEUE, OpenOption.BROWSE | OpenOption.OUTPUT)
-        for _ in range(1_200):
-            connection.put(handle, MessageDescriptor(), b"", PutOption.NO_SYNCPOINT)
+        keeps = connection.open(QUEUE, OpenOption.BROWSE | OpenOption.OUTPUT)
+        connection.put(keeps, MessageDescriptor(), b"", PutOption.NO_SYNCPOINT)
+        for _ in range(3):
+            marks = connection.open(QUEUE, OpenOption.BROWSE)
+            assert connection.get(marks, MARKING) is not None
+            connection.close(marks)
 
-        marked = [connection.get(handle, replace(MARKING, options=NEXT)) for _ in range(1_200)]
-
-        assert None not in marked
-        assert connection.get(handle, MARKING) is None
+        assert keeps.queue is not None
+        assert [] == keeps.queue.marking

@@ -9,7 +9,7 @@ import pytest
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import MatchOption, OpenOption, PutOption
+from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.delay import due_messages
@@ -22,6 +22,7 @@ from mqflow.world import World
 
 pytestmark = pytest.mark.anyio
 STAGED = "STAGED"
+_IN_UNIT = GetOptions(options=GetOption.SYNCPOINT)
 LATEST_S = 5.0
 """A wait that does not end by itself fails after this time."""
 
@@ -161,6 +162,24 @@ async def test_of_the_skipped_messages_the_oldest_is_tried_again_beyond_a_limit(
         assert (3_000, 1.0) == (third.header.delay_ms, await bench.next_s(staged))
 
 
+async def test_skipped_messages_beyond_the_limit_of_the_memory_are_found_again_after_a_backout() -> None:
+    bench = Bench(STAGED)
+    async with bench.session() as session:
+        staged = MarkedMessages(session, STAGED, session.connection.open(STAGED, OpenOption.BROWSE), remembered_max=2)
+        for delay_s in (1, 2, 3):
+            bench.stage(delay_s)
+            seen = await bench.soonest(staged)
+            assert seen is not None
+            staged.skip(seen)
+        handle = bench.connection.open(STAGED, OpenOption.INPUT_SHARED)
+
+        for _ in range(3):
+            bench.connection.get(handle, _IN_UNIT)
+        bench.connection.backout()
+
+        assert [1.0] == await bench.all_s(staged)
+
+
 @pytest.mark.parametrize("waiting", ["nothing is staged", "another message is due later"])
 @pytest.mark.parametrize("event", ["a message is staged", "it is interrupted"])
 async def test_a_wait_ends_when_a_message_is_staged_or_when_it_is_interrupted(waiting: str, event: str) -> None:
@@ -237,3 +256,43 @@ async def test_a_wait_asks_for_no_notice_after_its_end() -> None:
         await staged.wait(1.0)
 
         assert ["asked", "withdrawn"] == asked
+
+
+@pytest.mark.parametrize("backout_count", [1, 2])
+async def test_a_skipped_message_is_not_found_again_after_backouts(backout_count: int) -> None:
+    """A get ends the mark of the message. Otherwise two processors would try the same message without a pause."""
+    bench = Bench(STAGED)
+    async with bench.session() as session:
+        staged = await open_staged(session, STAGED)
+        bench.stage(1, 2)
+        seen = await bench.soonest(staged)
+        assert seen is not None
+        handle = bench.connection.open(STAGED, OpenOption.INPUT_SHARED)
+
+        staged.skip(seen)
+        for _ in range(backout_count):
+            bench.connection.get(handle, _IN_UNIT)
+            bench.connection.backout()
+            assert 2.0 == await bench.next_s(staged)
+
+
+async def test_a_message_with_the_identifier_of_a_skipped_message_is_found_if_it_was_put_again() -> None:
+    """A person gets the message that nobody could move, and puts it back with the context and the identifiers that it had."""
+    bench = Bench(STAGED)
+    async with bench.session() as session:
+        staged = await open_staged(session, STAGED)
+        bench.stage(1)
+        seen = await bench.soonest(staged)
+        assert seen is not None
+        handle = bench.connection.open(STAGED, OpenOption.INPUT_SHARED | OpenOption.OUTPUT)
+        bench.connection.get(handle, _IN_UNIT)
+        bench.connection.backout()
+        staged.skip(seen)
+        assert await bench.soonest(staged) is None
+
+        got = bench.connection.get(handle, _IN_UNIT)
+        assert got is not None
+        bench.connection.put(handle, got.descriptor, got.body, PutOption.SYNCPOINT)
+        bench.connection.commit()
+
+        assert 1.0 == await bench.next_s(staged)
