@@ -19,7 +19,10 @@ __all__ = ("accepted", "printable", "quoted", "read_flag", "read_list", "read_va
 _DIGITS_MAX: Final = 10
 _SECRET: Final = re.compile(rf"(\b(?:PASSWORD|LDAPPWD|KEYRPWD|INITKEY)\s*\(\s*)({STRING}|[^)]*+)", re.IGNORECASE)
 _BOOLEANS: Final = frozenset(
-    field.name for record in (QueueAttributes, QueueManagerAttributes) for field in fields(record) if field.type is bool
+    field.name
+    for record in (QueueAttributes, QueueManagerAttributes)
+    for field in fields(record)
+    if isinstance(field.default, bool)
 )
 
 
