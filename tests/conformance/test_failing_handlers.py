@@ -64,7 +64,8 @@ def queue_managers(kind: str, folder: Path) -> Iterator[tuple[EmbeddedQueueManag
 @pytest.mark.parametrize(("error", "attempts"), [(Reject, 1), (ValueError, THRESHOLD)])
 def test_a_bad_message_is_handled_exactly_as_often_as_its_error_and_the_threshold_say(
     kind: str,
-    is_plain: bool,  # noqa: FBT001 - a parameter of the table
+    *,
+    is_plain: bool,
     backend: str,
     error: type[Exception],
     attempts: int,

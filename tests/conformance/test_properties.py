@@ -54,11 +54,7 @@ BY_QUEUE = (
 
 @pytest.mark.parametrize(("control", "properties", "seen"), BY_QUEUE)
 def test_a_get_that_says_nothing_shows_properties_as_the_queue_defines(
-    queue_manager: UnderTest,
-    program: Program,
-    control: PropertyControl,
-    properties: tuple[MessageProperty, ...],
-    seen: bool,  # noqa: FBT001 - a column of the table
+    queue_manager: UnderTest, program: Program, control: PropertyControl, properties: tuple[MessageProperty, ...], *, seen: bool
 ) -> None:
     queue_manager.define("Q", property_control=int(control))
     descriptor, data = put(program, "Q", *properties)
@@ -84,7 +80,8 @@ def test_an_option_of_the_get_stands_over_the_queue(
     control: PropertyControl,
     option: GetOption,
     properties: tuple[MessageProperty, ...],
-    seen: bool,  # noqa: FBT001 - a column of the table
+    *,
+    seen: bool,
 ) -> None:
     queue_manager.define("Q", property_control=int(control))
     _, data = put(program, "Q", *properties)

@@ -177,8 +177,9 @@ def test_the_delivery_rule_decides(
     queue_manager: UnderTest,
     program: Program,
     rule: str,
-    durable_full: bool,  # noqa: FBT001 - a table's column
-    other_full: bool,  # noqa: FBT001 - as above
+    *,
+    durable_full: bool,
+    other_full: bool,
     expected: tuple[bool, bool] | None,
     persistence: int,
 ) -> None:

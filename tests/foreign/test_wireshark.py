@@ -89,10 +89,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @MANY
 @given(made=st.lists(descriptors, min_size=30, max_size=30))
 def test_every_field_of_a_descriptor_is_read_as_it_was_written(
-    folder: Path,
-    version: Literal[1, 2],
-    little_endian: bool,  # noqa: FBT001 - a parameter of the table
-    made: list[MessageDescriptor],
+    folder: Path, version: Literal[1, 2], *, little_endian: bool, made: list[MessageDescriptor]
 ) -> None:
     put = [replace(each, format="", encoding=546, ccsid=1208) for each in made]
     messages = [Message(each.to_bytes(version, little_endian=little_endian), b"", little_endian) for each in put]

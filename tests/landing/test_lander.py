@@ -373,7 +373,7 @@ class Meanwhile(Lander):
 
 @pytest.mark.parametrize("after", [False, True], ids=["before the put", "after the put"])
 @pytest.mark.parametrize("nth", [1, 2], ids=["candidate", "first epoch"])
-def test_two_landers_that_start_together_on_a_new_lane_never_both_own_it(after: bool, nth: int, landing: Landing) -> None:  # noqa: FBT001 - a table
+def test_two_landers_that_start_together_on_a_new_lane_never_both_own_it(*, after: bool, nth: int, landing: Landing) -> None:
     first, second = landing.lander(make=Meanwhile), landing.lander()
     assert isinstance(first, Meanwhile)
     owners: list[Lander] = []
@@ -538,7 +538,7 @@ MARKER = Marker(journal="J", lane="L", epoch=1, segment=5)
         (4, True, Publish()),
     ],
 )
-def test_the_marker_decides(published: int, pending: bool, expected: Recovery) -> None:  # noqa: FBT001 - a row of the table
+def test_the_marker_decides(published: int, *, pending: bool, expected: Recovery) -> None:
     assert expected == recover(MARKER, published, pending=pending)
 
 
@@ -551,7 +551,7 @@ def test_the_marker_decides(published: int, pending: bool, expected: Recovery) -
         (6, True, "into a new lane (--lane)"),
     ],
 )
-def test_what_cannot_be_is_refused(published: int, pending: bool, why: str) -> None:  # noqa: FBT001 - a row of the table
+def test_what_cannot_be_is_refused(published: int, *, pending: bool, why: str) -> None:
     found = recover(MARKER, published, pending=pending)
 
     assert isinstance(found, Refuse)

@@ -84,7 +84,7 @@ def test_the_queue_tells_what_the_marker_would_have(nth: int, moment: Moment, ad
 
 
 @pytest.mark.parametrize(("moment", "publishes"), [(Moment.BEFORE, True), (Moment.AFTER, False)])
-def test_against_that_advice_messages_are_doubled_or_lost(moment: Moment, publishes: bool, folder: Folder) -> None:  # noqa: FBT001 - a table
+def test_against_that_advice_messages_are_doubled_or_lost(moment: Moment, *, publishes: bool, folder: Folder) -> None:
     """The control: the advice is necessary."""
     orphan = Orphan(folder, nth=1, moment=moment)
     orphan.settle(publishes=publishes)

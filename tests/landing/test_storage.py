@@ -75,9 +75,7 @@ def failing_once(pattern: str) -> Around:
 @pytest.mark.parametrize("happens", [False, True], ids=["refused", "answer lost"])
 @pytest.mark.parametrize("options", MODES.values(), ids=MODES)
 def test_a_folder_that_fails_at_any_operation_loses_nothing_and_doubles_nothing(
-    options: LanderOptions,
-    happens: bool,  # noqa: FBT001 - a row of the table
-    folder: Folder,
+    options: LanderOptions, *, happens: bool, folder: Folder
 ) -> None:
     failed = set()
     for nth in range(1, 200):

@@ -162,6 +162,6 @@ def test_a_page_that_python_lacks_has_no_codec_name_but_can_be_read() -> None:
 @pytest.mark.parametrize(
     ("ccsid", "ebcdic"), [(37, True), (1047, True), (1149, True), (1026, True), (819, False), (1208, False)]
 )
-def test_a_page_is_ebcdic_where_a_blank_is_0x40(ccsid: int, ebcdic: bool) -> None:  # noqa: FBT001 - a column of the table
+def test_a_page_is_ebcdic_where_a_blank_is_0x40(ccsid: int, *, ebcdic: bool) -> None:
     assert ebcdic == is_ebcdic(ccsid)
     assert ebcdic == (encode(" ", ccsid) == b"\x40")

@@ -59,7 +59,7 @@ VERSION_2 = (
 
 
 @pytest.mark.parametrize("little_endian", [True, False], ids=["little-endian", "big-endian"])
-def test_every_field_of_version_1_stands_at_its_offset(little_endian: bool) -> None:  # noqa: FBT001 - a column of the table
+def test_every_field_of_version_1_stands_at_its_offset(*, little_endian: bool) -> None:
     data = DESCRIPTOR.to_bytes(1, little_endian=little_endian)
 
     assert expected(VERSION_1, little_endian=little_endian) == found(data, VERSION_1)
@@ -67,7 +67,7 @@ def test_every_field_of_version_1_stands_at_its_offset(little_endian: bool) -> N
 
 
 @pytest.mark.parametrize("little_endian", [True, False], ids=["little-endian", "big-endian"])
-def test_every_field_of_version_2_stands_at_its_offset(little_endian: bool) -> None:  # noqa: FBT001 - a column of the table
+def test_every_field_of_version_2_stands_at_its_offset(*, little_endian: bool) -> None:
     data = DESCRIPTOR.to_bytes(2, little_endian=little_endian)
 
     assert expected(VERSION_2, little_endian=little_endian) == found(data, VERSION_2)
@@ -119,5 +119,5 @@ def test_data_that_are_no_descriptor_are_refused(data: bytes, reason: Reason) ->
 
 
 @pytest.mark.parametrize(("persistence", "persistent"), [(0, False), (1, True), (2, False)])
-def test_only_a_resolved_persistence_is_persistent(persistence: int, persistent: bool) -> None:  # noqa: FBT001 - a column
+def test_only_a_resolved_persistence_is_persistent(persistence: int, *, persistent: bool) -> None:
     assert persistent == MessageDescriptor(persistence=persistence).persistent

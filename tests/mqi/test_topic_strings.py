@@ -51,12 +51,12 @@ CHARACTERS = [
 
 
 @pytest.mark.parametrize(("pattern", "topic", "expected", "source"), LEVELS, ids=str)
-def test_wildcards_of_levels(pattern: str, topic: str, expected: bool, source: str) -> None:  # noqa: FBT001 - a table's column
+def test_wildcards_of_levels(pattern: str, topic: str, *, expected: bool, source: str) -> None:
     assert expected == matches(pattern, Scheme.TOPIC, topic), source
 
 
 @pytest.mark.parametrize(("pattern", "topic", "expected", "source"), CHARACTERS, ids=str)
-def test_wildcards_of_characters(pattern: str, topic: str, expected: bool, source: str) -> None:  # noqa: FBT001 - as above
+def test_wildcards_of_characters(pattern: str, topic: str, *, expected: bool, source: str) -> None:
     assert expected == matches(pattern, Scheme.CHARACTER, topic), source
 
 
@@ -102,9 +102,6 @@ def test_a_text_is_a_topic_string() -> None:
     ],
 )
 def test_the_literal_levels_end_before_the_first_wildcard(
-    pattern: str,
-    scheme: Scheme,
-    wild: bool,  # noqa: FBT001 - as above
-    literal: tuple[str, ...],
+    pattern: str, scheme: Scheme, *, wild: bool, literal: tuple[str, ...]
 ) -> None:
     assert (wild, literal) == (has_wildcards(pattern, scheme), literal_levels(pattern, scheme))

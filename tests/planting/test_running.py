@@ -18,7 +18,7 @@ FIRST = "def test_first():\n    pass\n\ndef test_second():\n    "
         pytest.param("import threading; threading.Event().wait()", False, True, "test_a.py::test_second", id="waits for ever"),
     ],
 )
-def test_a_run_names_the_test_that_ended_it(tmp_path: Path, body: str, passed: bool, hung: bool, test: str) -> None:  # noqa: FBT001 - a row
+def test_a_run_names_the_test_that_ended_it(tmp_path: Path, body: str, *, passed: bool, hung: bool, test: str) -> None:
     (tmp_path / "test_a.py").write_text(FIRST + body)
 
     ended = run(tmp_path, ["test_a.py"], 2.0, idle_s=3.0)

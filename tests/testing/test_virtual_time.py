@@ -99,7 +99,9 @@ def test_a_deadlock_is_an_error_that_names_each_waiting_task_and_its_line(backen
 
 
 @pytest.mark.parametrize("listens", [False, True])
-def test_the_error_of_a_receive_that_waits_for_ever_names_the_line_of_the_test_first(backend: Backend, listens: bool) -> None:  # noqa: FBT001 - a column
+def test_the_error_of_a_receive_that_waits_for_ever_names_the_line_of_the_test_first(
+    backend: Backend, *, listens: bool
+) -> None:
     mq, app = QueueManagerKit(), App()
     mq.mqsc("DEFINE QLOCAL(IN)", "DEFINE QLOCAL(IDLE) BOTHRESH(1)")
 

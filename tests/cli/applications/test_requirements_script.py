@@ -326,7 +326,7 @@ def test_a_dlq_handler_needs_its_queue_and_the_queues_its_rules_name(printed: Pr
 
 
 @pytest.mark.parametrize("own_authority", [False, True])
-def test_elsewhere_a_delay_processor_needs_the_staging_queue_and_alternate_users(own_authority: bool) -> None:  # noqa: FBT001 - a column
+def test_elsewhere_a_delay_processor_needs_the_staging_queue_and_alternate_users(*, own_authority: bool) -> None:
     app = App()
     app.delay_processor(own_authority=own_authority)
 

@@ -154,11 +154,7 @@ def test_a_verification_with_a_url_reads_the_markers_over_a_connection_that_ends
 
 @pytest.mark.parametrize("elsewhere", [True, False])
 def test_a_verification_of_no_lane_of_the_queue_manager_or_without_a_damaged_file_says_so(
-    run: Run,
-    journal: Journal,
-    queues: None,
-    elsewhere: bool,  # noqa: FBT001 - a table
-    monkeypatch: pytest.MonkeyPatch,
+    run: Run, journal: Journal, queues: None, *, elsewhere: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mqflow.cli.pipeline.journal._MARKER_WAIT_MS", 0)
     assert 0 == run("mqsc", stdin="DEFINE QLOCAL(STATE)").exit_code

@@ -408,7 +408,7 @@ class _Later:
 
 
 @pytest.mark.parametrize("waits", [True, False], ids=["waiting", "withdrawn"])
-def test_a_mark_that_lapses_wakes_a_waiter_for_unmarked_messages(waits: bool) -> None:  # noqa: FBT001 - a column
+def test_a_mark_that_lapses_wakes_a_waiter_for_unmarked_messages(*, waits: bool) -> None:
     later = _Later()
     with EmbeddedQueueManager("QM1", runner=later, clock=later.clock) as queue_manager:
         queue_manager.administration.define(QueueAttributes(name="Q"))

@@ -100,7 +100,7 @@ def test_the_records_decide(source: str, rules: list[ChannelRule], user: str | N
 @pytest.mark.parametrize(
     ("address", "blocks"), [("10.1.2.3", True), ("::ffff:10.1.2.3", True), ("10.9.0.1", True), ("10.1.2.4", False)]
 )
-def test_a_blockaddr_record_blocks_the_addresses_of_its_list(address: str, blocks: bool) -> None:  # noqa: FBT001 - as below
+def test_a_blockaddr_record_blocks_the_addresses_of_its_list(address: str, *, blocks: bool) -> None:
     rule = ChannelRule(profile="*", type=RuleType.BLOCKADDR, blocked=("10.9.*", "10.1.2.3"))
 
     assert (rule if blocks else None) == address_blocks([ANY_BLOCKED, blocking("ann"), rule], address)
@@ -160,7 +160,7 @@ def test_a_record_with_warn_lets_the_program_in_and_is_named() -> None:
         ("10.*", "an unknown address", False),
     ],
 )
-def test_an_address_fits_the_patterns_that_ibm_lists(pattern: str, address: str, fits: bool) -> None:  # noqa: FBT001 - a column of the table
+def test_an_address_fits_the_patterns_that_ibm_lists(pattern: str, address: str, *, fits: bool) -> None:
     assert is_address_pattern(pattern)
     decided = admission([by_address(pattern, NOACCESS)], Connecting(channel="APP.ONE", address=address, user="ann"), is_root)
 

@@ -65,5 +65,5 @@ def test_a_value_is_the_text_in_its_quotes(setting: str, expected: str) -> None:
     [("PING +", True), ("PING -\n* comment", True), ("PING +\n QMGR", False), ("PING QMGR", False), ("PING QMGR; +", True),
      ("* comment +", False), ("", False)],
 )  # fmt: skip
-def test_a_script_that_ends_in_a_continuation_is_unfinished(script: str, unfinished: bool) -> None:  # noqa: FBT001 - a table's column
+def test_a_script_that_ends_in_a_continuation_is_unfinished(script: str, *, unfinished: bool) -> None:
     assert unfinished is is_unfinished(script)

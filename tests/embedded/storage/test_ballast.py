@@ -51,12 +51,7 @@ def test_the_ballast_is_8_mib() -> None:
      (-1, 0, 9_999, False)],
 )  # fmt: skip
 def test_a_change_has_room_beside_the_minimum_and_the_ballast(
-    folder: DataFolder,
-    monkeypatch: pytest.MonkeyPatch,
-    spare: int,
-    needed: int,
-    reusable: int,
-    admitted: bool,  # noqa: FBT001 - a column
+    folder: DataFolder, monkeypatch: pytest.MonkeyPatch, spare: int, needed: int, reusable: int, *, admitted: bool
 ) -> None:
     """`spare` bytes are free beside both. Free pages of the database count as room too, but not for the ballast."""
     disk_of(folder, MINIMUM + BALLAST_BYTES + spare, monkeypatch)

@@ -80,12 +80,7 @@ def test_a_sync_counts_with_its_calls_and_its_duration_for_the_next_group(kit: K
     ("change", "waits", "synced"),
     [(add(1), False, False), (MessageRemoved(1), True, True), (BackoutCounted(1, 1), False, True)],
 )
-def test_a_sync_is_for_a_waiting_caller_and_for_a_backout_count(
-    kit: Kit,
-    change: Change,
-    waits: bool,  # noqa: FBT001 - a column
-    synced: bool,  # noqa: FBT001 - a column
-) -> None:
+def test_a_sync_is_for_a_waiting_caller_and_for_a_backout_count(kit: Kit, change: Change, *, waits: bool, synced: bool) -> None:
     kit.write("call", change, waits=waits)
 
     assert [("make", [said(change)], synced), ("tidy",)] == kit.run()
@@ -212,10 +207,7 @@ def test_an_object_takes_room_by_its_length_and_a_removal_none(kit: Kit, monkeyp
 
 @pytest.mark.parametrize(("reusable", "shrinks"), [(ADDED + 1_000, True), (ADDED + 999, False)])
 def test_a_store_that_was_drained_gives_the_log_back_for_its_ballast(
-    kit: Kit,
-    monkeypatch: pytest.MonkeyPatch,
-    reusable: int,
-    shrinks: bool,  # noqa: FBT001 - a column
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, reusable: int, *, shrinks: bool
 ) -> None:
     """Without the ballast, free pages of the database as many as the call needs show that the queues were drained."""
     free(kit.folder, -1, monkeypatch)

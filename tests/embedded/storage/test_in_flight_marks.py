@@ -156,7 +156,7 @@ def test_a_mark_survives_kill_9_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("harden", [True, False])
-def test_only_a_hardened_mark_is_forced_to_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harden: bool) -> None:  # noqa: FBT001 - a table
+def test_only_a_hardened_mark_is_forced_to_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, harden: bool) -> None:
     marks = _marks(tmp_path)
     forced: list[int] = []
     monkeypatch.setattr(os, "fsync", forced.append)

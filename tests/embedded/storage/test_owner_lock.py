@@ -92,7 +92,7 @@ def test_a_released_folder_can_be_owned_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("replaced", [False, True], ids=["deleted", "replaced"])
-def test_a_lock_whose_file_is_another_one_now_is_not_held(tmp_path: Path, replaced: bool) -> None:  # noqa: FBT001 - a table
+def test_a_lock_whose_file_is_another_one_now_is_not_held(tmp_path: Path, *, replaced: bool) -> None:
     lock = _take(tmp_path)
 
     (tmp_path / "owner.lock").rename(tmp_path / "moved")

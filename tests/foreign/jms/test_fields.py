@@ -111,11 +111,7 @@ def copy(source: EmbeddedQueueManager, target: EmbeddedQueueManager) -> None:
 
 @pytest.mark.parametrize(("taken", "last"), [(False, Feedback.EXPIRATION), (True, Feedback.COD)])
 async def test_the_reports_about_a_message(
-    jms: Scenario,
-    theirs: QueueManagerKit,
-    mq: QueueManagerKit,
-    taken: bool,  # noqa: FBT001 - a column
-    last: Feedback,
+    jms: Scenario, theirs: QueueManagerKit, mq: QueueManagerKit, *, taken: bool, last: Feedback
 ) -> None:
     """A report of the queue manager has the context of the queue manager, and the user of the message."""
     jms("reports-taken" if taken else "reports")

@@ -54,11 +54,7 @@ def channel_table(path: Path, ports: Sequence[int], changes: Mapping[str, object
 
 @pytest.mark.parametrize("table", [False, True], ids=["a list of addresses", "a channel table"])
 def test_a_program_goes_on_after_its_queue_manager_has_moved(
-    java: Program,
-    queue_manager: EmbeddedQueueManager,
-    serve: Serve,
-    tmp_path: Path,
-    table: bool,  # noqa: FBT001 - a column of the table
+    java: Program, queue_manager: EmbeddedQueueManager, serve: Serve, tmp_path: Path, *, table: bool
 ) -> None:
     """The commit that meets the outage fails: 2549 (unknown outcome), or 2003 if the client has noticed the outage before.
 
@@ -143,7 +139,8 @@ def test_a_listener_goes_on_elsewhere_if_its_queue_manager_ends(
     other: EmbeddedQueueManager,
     serve: Serve,
     tmp_path: Path,
-    switchover: bool,  # noqa: FBT001 - a column
+    *,
+    switchover: bool,
 ) -> None:
     port, first = serve(queue_manager)
     where = channel_table(tmp_path / "ccdt.json", (port,))

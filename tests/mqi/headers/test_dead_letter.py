@@ -34,10 +34,7 @@ LAYOUT = (
 
 
 @pytest.mark.parametrize(("encoding", "little_endian"), [(546, True), (273, False), (785, False), (0, False)])
-def test_every_field_is_at_its_offset_in_the_byte_order_of_the_structure_before(
-    encoding: int,
-    little_endian: bool,  # noqa: FBT001 - a column of the table
-) -> None:
+def test_every_field_is_at_its_offset_in_the_byte_order_of_the_structure_before(encoding: int, *, little_endian: bool) -> None:
     data = to_bytes(HEADER, encoding=encoding)
 
     assert expected(LAYOUT, little_endian=little_endian) == found(data, LAYOUT)

@@ -74,7 +74,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("text", "expected", "source"), ROWS, ids=[row[0] for row in ROWS])
-def test_a_selector_selects(text: str, expected: bool | None, source: str) -> None:  # noqa: FBT001 - a table's column
+def test_a_selector_selects(text: str, *, expected: bool | None, source: str) -> None:
     if expected is None:
         with pytest.raises(SelectorError):
             compile_selector(text)
@@ -140,7 +140,7 @@ def test_like_is_the_plain_reading_of_its_pattern(pattern: str, value: str) -> N
     [("one + " * 5_000 + "1 = 5001", True), ("one * " * 5_000 + "1 = 1", True), ("8 - 4 - 2 - 1 = 1 AND 8 / 4 / 2 = 1", True)],
     ids=["sum", "product", "from the left"],
 )
-def test_a_calculation_may_be_as_long_as_the_text(text: str, selected: bool) -> None:  # noqa: FBT001 - a table
+def test_a_calculation_may_be_as_long_as_the_text(text: str, *, selected: bool) -> None:
     """The nested calls for such a selector once exceeded Python's recursion limit when a message arrived."""
     assert compile_selector(text)(lambda _: 1) is selected
 

@@ -98,10 +98,7 @@ def kill(
     ("verb", "at"), [("put", 1), ("put", 3), ("put", 4), ("put", 6), ("commit", 1), ("commit", 2), ("commit", 3)]
 )
 def test_a_kill_at_any_verb_and_a_replay_put_every_row_once(
-    queue_manager: EmbeddedQueueManager,
-    verb: str,
-    at: int,
-    after: bool,  # noqa: FBT001 - a table
+    queue_manager: EmbeddedQueueManager, verb: str, at: int, *, after: bool
 ) -> None:
     assert kill(queue_manager, verb, at, after=after)
 
@@ -111,7 +108,7 @@ def test_a_kill_at_any_verb_and_a_replay_put_every_row_once(
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_a_commit_in_doubt_is_settled_by_the_marker(queue_manager: EmbeddedQueueManager, after: bool) -> None:  # noqa: FBT001
+def test_a_commit_in_doubt_is_settled_by_the_marker(queue_manager: EmbeddedQueueManager, *, after: bool) -> None:
     victim = queue_manager.connect()
     error = error_for(Reason.CONNECTION_BROKEN, "MQCMIT")
     frail: Any = Frail(victim, "commit", 2, after=after, error=error)

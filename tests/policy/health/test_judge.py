@@ -54,7 +54,7 @@ def health(
         pytest.param(Doing.CONNECTING, 9_000.0, True, True, id="an outage has no limit: a restart would not end it"),
     ],
 )
-def test_each_activity_of_a_worker_has_a_limit(doing: Doing, for_s: float | None, live: bool, ready: bool) -> None:  # noqa: FBT001
+def test_each_activity_of_a_worker_has_a_limit(doing: Doing, for_s: float | None, *, live: bool, ready: bool) -> None:
     found = health(process(worker(doing, for_s)))
 
     assert (live, ready) == (found.live, found.ready)
@@ -118,7 +118,7 @@ def test_a_handler_on_a_thread_that_is_stuck_is_named_beside_the_blocked_event_l
         ),
     ],
 )
-def test_an_application_is_ready_if_all_its_processes_are(found: Health, ready: bool, live: bool) -> None:  # noqa: FBT001
+def test_an_application_is_ready_if_all_its_processes_are(found: Health, *, ready: bool, live: bool) -> None:
     assert (ready, live) == (found.ready, found.live)
 
 

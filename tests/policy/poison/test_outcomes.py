@@ -65,7 +65,7 @@ def test_an_undecodable_body_without_a_deeper_cause_names_itself() -> None:
     [(NoSuchFlightError(), True), (NoSuchCarrierError(), True), (ValueError(), False)],
     ids=["named", "a subclass of the named type", "another"],
 )
-def test_an_exception_that_is_never_retried_is_final(error: Exception, final: bool) -> None:  # noqa: FBT001 - a column
+def test_an_exception_that_is_never_retried_is_final(error: Exception, *, final: bool) -> None:
     outcome = outcome_of(error, (NoSuchFlightError, KeyError))
 
     assert isinstance(outcome, Failed)
@@ -83,7 +83,7 @@ def test_an_exception_that_is_never_retried_is_final(error: Exception, final: bo
     ],
     ids=["all final", "one may be retried", "one wants to be retried", "nested, all final", "nested, one may be retried"],
 )
-def test_a_group_is_final_only_if_every_exception_in_it_is(errors: list[Exception], final: bool) -> None:  # noqa: FBT001 - a column
+def test_a_group_is_final_only_if_every_exception_in_it_is(errors: list[Exception], *, final: bool) -> None:
     outcome = outcome_of(ExceptionGroup("two tasks failed", errors), (NoSuchFlightError,))
 
     assert isinstance(outcome, Failed)

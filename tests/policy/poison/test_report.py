@@ -198,10 +198,7 @@ DISPOSITIONS: tuple[tuple[Disposition, int, bool], ...] = (
 @pytest.mark.parametrize(("disposition", "options", "owed"), DISPOSITIONS, ids=str)
 @pytest.mark.parametrize("behaviour", REPORTING)
 def test_a_consumer_of_jms_owes_a_report_for_a_dead_lettered_or_discarded_message(
-    behaviour: Behaviour,
-    disposition: Disposition,
-    options: int,
-    owed: bool,  # noqa: FBT001 - a column of the table
+    behaviour: Behaviour, disposition: Disposition, options: int, *, owed: bool
 ) -> None:
     assert owed is is_exception_report_owed(asking(options), disposition, behaviour)
 
@@ -272,7 +269,7 @@ ANSWERED: tuple[tuple[Disposition, bool], ...] = (
 
 
 @pytest.mark.parametrize(("disposition", "answered"), ANSWERED, ids=str)
-def test_a_request_that_has_left_its_queue_is_answered(disposition: Disposition, answered: bool) -> None:  # noqa: FBT001 - a column
+def test_a_request_that_has_left_its_queue_is_answered(disposition: Disposition, *, answered: bool) -> None:
     answer = answer_to_failure(REQUEST, BODY, disposition, feedback=2362)
 
     assert answered is (answer is not None)

@@ -45,8 +45,7 @@ async def test_nothing_that_is_open_is_committed_by_the_end_of_a_session(
 
 @pytest.mark.parametrize(("reason", "disconnected"), [(Reason.CONNECTION_BROKEN, True), (Reason.UNEXPECTED_ERROR, False)])
 def test_a_connection_that_may_be_alive_is_not_disconnected_if_it_cannot_be_abandoned(
-    reason: Reason,
-    disconnected: bool,  # noqa: FBT001 - a column of the parameter table
+    reason: Reason, *, disconnected: bool
 ) -> None:
     """IBM's library ends a connection only with MQDISC, or when the process ends."""
     called: list[str] = []

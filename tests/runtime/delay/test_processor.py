@@ -235,13 +235,7 @@ async def test_a_commit_in_doubt_of_a_message_in_its_own_unit_names_only_that_me
     ],
 )
 async def test_only_a_processor_that_acts_for_the_senders_checks_its_own_authority(
-    mq: QueueManagerKit,
-    queue: str,
-    user: str,
-    own_authority: bool,  # noqa: FBT001 - a column
-    checks: bool,  # noqa: FBT001 - a column
-    as_sender: bool,  # noqa: FBT001 - a column
-    warnings: int,
+    mq: QueueManagerKit, queue: str, user: str, *, own_authority: bool, checks: bool, as_sender: bool, warnings: int
 ) -> None:
     told = list[Event]()
     broadcast = Broadcast((lambda event: told.append(event),))  # noqa: PLW0108 - `append` has another parameter's name

@@ -117,9 +117,7 @@ async def found(call: Any) -> Any:
 )
 @pytest.mark.parametrize("records", [True, False])
 async def test_a_further_message_of_a_poison_group_goes_where_the_first_went(
-    disposition: Disposition,
-    plan: Disposition,
-    records: bool,  # noqa: FBT001 - a column
+    disposition: Disposition, plan: Disposition, *, records: bool
 ) -> None:
     disposal, begun = Disposal((Attempt(plan),)), first(disposition)
     bench, group = Bench(disposal, records=records), unit(begun)
@@ -179,7 +177,7 @@ async def test_a_lost_connection_ends_the_session_and_a_refusal_does_not(call: s
 
 
 @pytest.mark.parametrize("records", [True, False])
-async def test_a_message_with_a_longer_pause_is_staged_in_its_unit_of_work(records: bool) -> None:  # noqa: FBT001 - a column
+async def test_a_message_with_a_longer_pause_is_staged_in_its_unit_of_work(*, records: bool) -> None:
     bench, group = Bench(records=records), unit()
 
     assert DONE == await bench.disposer._stage(group, SECOND, LATER, 2, 60.0)
@@ -192,9 +190,7 @@ async def test_a_message_with_a_longer_pause_is_staged_in_its_unit_of_work(recor
 @pytest.mark.parametrize(("handled", "failed"), [(True, (SECOND,)), (False, ())])
 @pytest.mark.parametrize("disposition", [Requeue("BOQ"), Return("full")])
 async def test_a_moved_message_is_done_and_one_that_stays_is_backed_out(
-    handled: bool,  # noqa: FBT001 - a column
-    failed: tuple[Any, ...],
-    disposition: Disposition,
+    *, handled: bool, failed: tuple[Any, ...], disposition: Disposition
 ) -> None:
     disposal = Disposal((Attempt(disposition),))
     bench, group, plan = Bench(disposal, records=True), unit(), (disposition,)

@@ -113,7 +113,7 @@ async def test_a_worker_settles_what_the_thread_hands_back(back: Any, errors: di
 
 
 @pytest.mark.parametrize("holds", [True, False])
-async def test_a_handler_that_runs_on_is_over_for_its_worker(holds: bool) -> None:  # noqa: FBT001 - a column
+async def test_a_handler_that_runs_on_is_over_for_its_worker(*, holds: bool) -> None:
     held, told = Named("held"), Told()
     thread = Thread(None, held if holds else None)
 
@@ -143,11 +143,7 @@ async def test_the_news_of_the_thread_are_reported_as_they_are() -> None:
         (True, Thread(None), True),
     ],
 )
-def test_a_worker_holds_a_unit_of_work_itself_or_on_its_thread(
-    settles: bool,  # noqa: FBT001 - a column
-    thread: Any,
-    expected: bool,  # noqa: FBT001 - a column
-) -> None:
+def test_a_worker_holds_a_unit_of_work_itself_or_on_its_thread(*, settles: bool, thread: Any, expected: bool) -> None:
     worker: Any = object.__new__(Worker)
     worker._settler, worker._on_thread = SimpleNamespace(under_way=settles), thread
 
@@ -241,11 +237,7 @@ DEADLINE_S = session_limits.SETTLE_DEADLINE_S
     ],
 )
 def test_a_commit_without_an_answer_in_time_is_in_doubt(
-    settles: bool,  # noqa: FBT001 - a column
-    has_settled: bool,  # noqa: FBT001 - a column
-    detects: bool,  # noqa: FBT001 - a column
-    after_s: float,
-    overdue: bool,  # noqa: FBT001 - a column
+    *, settles: bool, has_settled: bool, detects: bool, after_s: float, overdue: bool
 ) -> None:
     ran, left = Ran([], []), list[str]()
     ran.thread._session = SimpleNamespace(  # type: ignore[misc, assignment]  # all that it reads
@@ -280,10 +272,7 @@ def test_a_commit_without_an_answer_in_time_is_in_doubt(
     ],
 )
 def test_a_worker_looks_at_its_thread_for_news_and_at_the_deadline_of_a_commit(
-    wants: bool,  # noqa: FBT001 - a column
-    since_s: float | None,
-    look_s: float,
-    expected: float,
+    *, wants: bool, since_s: float | None, look_s: float, expected: float
 ) -> None:
     ran = Ran([], [])
     ran.thread._wants_news = wants  # type: ignore[misc]  # as with a hook
@@ -294,7 +283,7 @@ def test_a_worker_looks_at_its_thread_for_news_and_at_the_deadline_of_a_commit(
 
 
 @pytest.mark.parametrize("in_handler", [True, False])
-async def test_a_thread_that_is_given_up_is_left_only_inside_its_handler(in_handler: bool) -> None:  # noqa: FBT001 - a column
+async def test_a_thread_that_is_given_up_is_left_only_inside_its_handler(*, in_handler: bool) -> None:
     ran, calls, back = Ran([], []), list[Any](), HandedBack(settled=FIRST)
     error = RuntimeError("a stop")
 

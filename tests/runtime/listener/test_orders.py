@@ -258,7 +258,7 @@ async def test_an_order_during_the_start_of_a_listener_starts_the_further_worker
 
 
 @pytest.mark.parametrize(("strict_order", "wanted"), [(False, 0), (True, 2)])
-async def test_an_impossible_number_of_workers_is_refused(mq: QueueManagerKit, strict_order: bool, wanted: int) -> None:  # noqa: FBT001
+async def test_an_impossible_number_of_workers_is_refused(mq: QueueManagerKit, *, strict_order: bool, wanted: int) -> None:
     gate = Gate(strict_order=strict_order)
     async with mq.run(gate.app):
         with pytest.raises(ValueError, match="worker"):

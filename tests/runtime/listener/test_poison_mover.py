@@ -77,12 +77,7 @@ async def test_a_move_whose_connection_breaks_is_made_on_the_next_and_pauses_no_
     ],
 )
 async def test_only_a_message_that_is_too_big_with_its_reason_is_moved_without_it(
-    mq: QueueManagerKit,
-    refusal: Reason,
-    times: int,
-    has_properties: bool,  # noqa: FBT001 - a column of the table
-    boq: list[str | None],
-    dlq: list[int],
+    mq: QueueManagerKit, refusal: Reason, times: int, *, has_properties: bool, boq: list[str | None], dlq: list[int]
 ) -> None:
     for name in ("BOQ", "DLQ"):
         mq.define(name)

@@ -76,11 +76,7 @@ class Bench:
     ],
 )
 async def test_a_queue_that_was_open_once_lets_its_listener_wait_for_its_administrator(
-    mq: QueueManagerKit,
-    was_open: bool,  # noqa: FBT001 - a column
-    started: bool,  # noqa: FBT001 - a column
-    error: MQIError,
-    pauses: bool,  # noqa: FBT001 - a column
+    mq: QueueManagerKit, *, was_open: bool, started: bool, error: MQIError, pauses: bool
 ) -> None:
     bench = Bench(mq)
     readiness = bench.supervisor.readiness

@@ -181,7 +181,7 @@ async def test_each_delivery_of_a_committed_unit_is_reported_as_it_ended() -> No
 
 
 @pytest.mark.parametrize(("groups", "backouts", "forgotten"), [(False, 0, ""), (False, 2, "b"), (True, 2, "ab"), (True, 0, "")])
-async def test_a_redelivered_message_that_completes_is_forgotten(groups: bool, backouts: int, forgotten: str) -> None:  # noqa: FBT001 - a column
+async def test_a_redelivered_message_that_completes_is_forgotten(*, groups: bool, backouts: int, forgotten: str) -> None:
     bench = Bench(groups=groups)
 
     await bench.settler.committed(unit(Message("a"), Message("b", backouts)), None)
@@ -278,12 +278,7 @@ async def test_the_loss_of_a_unit_counts_only_for_the_messages_whose_handling_ha
     ],
 )
 async def test_only_a_usual_unit_is_committed_behind_the_next(
-    prepare: str,
-    answer: Any,
-    result: Any,
-    told: list[Any],
-    open_: bool,  # noqa: FBT001 - a column
-    monkeypatch: pytest.MonkeyPatch,
+    prepare: str, answer: Any, result: Any, told: list[Any], *, open_: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mqflow.runtime.listener.settler.units_ahead", lambda handled_s, units: round(handled_s * 4) * units)
     bench = Bench(answer)

@@ -51,10 +51,7 @@ async def settled_by(queue_manager: QueueManager, *, is_watched: bool, on_thread
 @pytest.mark.parametrize("on_thread", [False, True], ids=["async", "plain"])
 @pytest.mark.parametrize("is_watched", [False, True], ids=["not watched", "watched"])
 async def test_a_watched_application_knows_how_long_each_commit_took(
-    tmp_path_factory: pytest.TempPathFactory,
-    served: bool,  # noqa: FBT001 - a parameter of the test
-    on_thread: bool,  # noqa: FBT001 - as above
-    is_watched: bool,  # noqa: FBT001 - as above
+    tmp_path_factory: pytest.TempPathFactory, *, served: bool, on_thread: bool, is_watched: bool
 ) -> None:
     queue_manager = EmbeddedQueueManager("QM1")
     queue_manager.administration.define(QueueAttributes(name="IN", backout_threshold=3))

@@ -96,8 +96,9 @@ def asked(options: GetOption, wait_ms: int) -> GetOptions:
 @pytest.mark.parametrize("error", [None, LOST])
 async def test_a_worker_commits_and_gets_with_one_call_and_notes_it_if_it_is_watched(
     options: dict[str, Any],
-    handled: bool,  # noqa: FBT001 - a column
-    waits: bool,  # noqa: FBT001 - a column
+    *,
+    handled: bool,
+    waits: bool,
     most: int,
     settlement: Settlement | None,
     get: GetOptions,
@@ -183,14 +184,15 @@ REST, HANDLED = ("rest",), ("handled", ["message", "browse and input"])
     ],
 )
 async def test_a_worker_rests_or_handles_the_messages_beside_those_that_stay(
-    refused: bool,  # noqa: FBT001 - a column
-    stopped: bool,  # noqa: FBT001 - a column
-    stuck: bool,  # noqa: FBT001 - a column
-    strict: bool,  # noqa: FBT001 - a column
+    *,
+    refused: bool,
+    stopped: bool,
+    stuck: bool,
+    strict: bool,
     unstuck: Unstuck | None,
     result: Any,
     calls: list[Any],
-    browses: bool,  # noqa: FBT001 - a column
+    browses: bool,
 ) -> None:
     bench = Bench(strict_order=strict)
     bench.settings.refused = lambda _: refused

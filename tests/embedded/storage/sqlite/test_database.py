@@ -52,11 +52,7 @@ def fails(number: int) -> Callable[..., int]:
     ],
 )
 def test_an_error_means_a_full_disk_if_sqlite_says_so_or_if_no_other_write_has_room(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    code: int | None,
-    write: Any,
-    full: bool,  # noqa: FBT001 - a column
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int | None, write: Any, *, full: bool
 ) -> None:
     error = sqlite3.OperationalError("odd")
     if code is not None:
@@ -80,10 +76,7 @@ def test_a_quota_that_refuses_even_the_file_of_the_other_write_means_a_full_disk
 
 @pytest.mark.parametrize(("is_new", "said"), [(True, "for a new queue manager"), (False, "left")])
 def test_a_database_that_cannot_be_opened_on_a_full_disk_is_2192_and_another_error_is_damage(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    is_new: bool,  # noqa: FBT001 - a column
-    said: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_new: bool, said: str
 ) -> None:
     folder = prepare_folder(tmp_path, create=True)
     if not is_new:

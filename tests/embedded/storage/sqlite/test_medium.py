@@ -297,10 +297,7 @@ def test_a_copy_gets_its_name_only_when_the_disk_has_it(kit: Kit, tmp_path: Path
 
 @pytest.mark.parametrize("links", [True, False])
 def test_a_copy_never_replaces_a_copy_that_another_process_has_made_meanwhile(
-    kit: Kit,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    links: bool,  # noqa: FBT001 - a column
+    kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, links: bool
 ) -> None:
     copy, whole = prepare_folder(tmp_path / "copy", create=True), prepare_folder(tmp_path / "whole", create=True)
     if not links:
@@ -336,7 +333,7 @@ def test_a_copy_over_the_file_of_another_database_does_not_get_the_changes_in_it
 
 
 @pytest.mark.parametrize("begins_again", [False, True])
-def test_a_log_is_refused_by_a_database_that_began_as_another_copy(kit: Kit, tmp_path: Path, begins_again: bool) -> None:  # noqa: FBT001
+def test_a_log_is_refused_by_a_database_that_began_as_another_copy(kit: Kit, tmp_path: Path, *, begins_again: bool) -> None:
     """SQLite would apply the changes of one database to the other, whose pages have other contents."""
     copy = prepare_folder(tmp_path / "copy", create=True)
     kit.medium.backup(copy)
@@ -397,7 +394,7 @@ def test_a_started_copy_has_a_log_like_every_database(kit: Kit, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("write", [True, False])
-def test_only_a_close_that_writes_forgets_how_much_of_the_log_was_synced(kit: Kit, write: bool) -> None:  # noqa: FBT001
+def test_only_a_close_that_writes_forgets_how_much_of_the_log_was_synced(kit: Kit, *, write: bool) -> None:
     kit.medium.make(added(1), synced=True)
     note = kit.folder.database.with_name("queue_manager.db-synced")
     assert any(note.read_bytes())

@@ -130,10 +130,7 @@ PUT = Put(descriptor=DESCRIPTOR, resolved_queue="ORDERS", resolved_queue_manager
     ],
 )
 def test_a_put_whose_answer_is_lost_is_unknown_if_it_can_be_durable(
-    kit: Kit,
-    persistence: int,
-    options: PutOption,
-    unknown: bool,  # noqa: FBT001 - a column
+    kit: Kit, persistence: int, options: PutOption, *, unknown: bool
 ) -> None:
     descriptor = MessageDescriptor(persistence=persistence)
     assert [PUT, PUT] == [
@@ -284,7 +281,7 @@ def test_a_closed_handle_forgets_what_was_read_ahead(kit: Kit) -> None:
 
 
 @pytest.mark.parametrize(("commit", "verb"), [(None, "MQGET"), (True, "MQCMIT"), (False, "MQBACK")])
-def test_an_exchange_is_one_frame_that_is_made_once(kit: Kit, commit: bool | None, verb: str) -> None:  # noqa: FBT001 - a column
+def test_an_exchange_is_one_frame_that_is_made_once(kit: Kit, *, commit: bool | None, verb: str) -> None:
     connection = kit.replying(requests.Exchanged(unit=(got(1),)), requests.Exchanged(unit=(got(2),)))
     connection.only_removes = False
     request = requests.Exchange(3, UNDER_SYNCPOINT, commit, 10_000)
@@ -345,11 +342,7 @@ REFUSED = requests.failure_of(FAILED)
     ],
 )
 def test_an_error_of_an_exchange_belongs_to_the_settlement_or_to_the_get(
-    kit: Kit,
-    commit: bool | None,  # noqa: FBT001 - a column
-    replies: list[Any],
-    settle: MQIError | None,
-    get: MQIError | None,
+    kit: Kit, *, commit: bool | None, replies: list[Any], settle: MQIError | None, get: MQIError | None
 ) -> None:
     found = kit.replying(*replies).exchange(kit.handle, UNDER_SYNCPOINT, commit=commit, most=1)
 
@@ -402,7 +395,7 @@ def test_many_commits_go_in_one_request_and_each_has_its_answer(kit: Kit) -> Non
 
 
 @pytest.mark.parametrize(("options", "unknown"), [(SubscribeOption.DURABLE, True), (SubscribeOption.CREATE, False)])
-def test_a_subscribe_returns_its_handle_and_its_queue(kit: Kit, options: SubscribeOption, unknown: bool) -> None:  # noqa: FBT001 - a column
+def test_a_subscribe_returns_its_handle_and_its_queue(kit: Kit, options: SubscribeOption, *, unknown: bool) -> None:
     descriptor = SubscriptionDescriptor(name="S", options=options)
     answer = requests.Subscribed(5, "S", requests.Opened(6, "MANAGED.1", 1, "MANAGED.1"), descriptor, 2_534)
 

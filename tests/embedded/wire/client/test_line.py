@@ -97,10 +97,7 @@ def test_a_refusal_of_the_owner_is_raised_and_the_next_call_goes_on() -> None:
 )
 @pytest.mark.parametrize(("unknown", "name"), [(False, "CONNECTION_BROKEN (2009)"), (True, "CALL_INTERRUPTED (2549)")])
 def test_a_lost_stream_ends_the_line_and_the_call_is_2009_or_of_unknown_outcome(
-    given: bytes | OSError,
-    detail: str,
-    unknown: bool,  # noqa: FBT001 - a column
-    name: str,
+    given: bytes | OSError, detail: str, *, unknown: bool, name: str
 ) -> None:
     kit = Kit(given)
 

@@ -230,9 +230,7 @@ def test_an_answer_of_a_queue_manager_says_more_than_that_none_is_available() ->
 
 @pytest.mark.parametrize(("interrupted", "expected"), [(False, MQIError), (True, KeyboardInterrupt)])
 def test_a_connect_that_is_refused_or_interrupted_keeps_no_connection(
-    interrupted: bool,  # noqa: FBT001 - a column
-    expected: type[BaseException],
-    monkeypatch: pytest.MonkeyPatch,
+    *, interrupted: bool, expected: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*_: object) -> object:
         raise KeyboardInterrupt

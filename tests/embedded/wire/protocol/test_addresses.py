@@ -73,7 +73,7 @@ def test_a_unix_address_names_a_socket() -> None:
     ("host", "expected"),
     [("localhost", True), ("127.0.0.9", True), ("::1", True), ("10.0.0.1", False), ("mq.example", False), ("0.0.0.0", False)],  # noqa: S104 - not bound
 )
-def test_only_this_machine_reaches_a_loopback_address(host: str, expected: bool) -> None:  # noqa: FBT001 - a column
+def test_only_this_machine_reaches_a_loopback_address(host: str, *, expected: bool) -> None:
     assert expected == is_loopback(host)
 
 
@@ -142,7 +142,7 @@ def test_a_short_request_is_decoded_once() -> None:
 
 
 @pytest.mark.parametrize(("size_bytes", "kept"), [(512, True), (513, False)])
-def test_a_long_request_is_decoded_each_time(size_bytes: int, kept: bool) -> None:  # noqa: FBT001 - a column
+def test_a_long_request_is_decoded_each_time(size_bytes: int, *, kept: bool) -> None:
     decoded = requests.Decoded()
     shortest = len(encoded(requests.Get(1, GetOptions(message_id=bytes(256)))))
     data = encoded(requests.Get(1, GetOptions(message_id=bytes(256 + size_bytes - shortest))))

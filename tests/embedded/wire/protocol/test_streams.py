@@ -135,12 +135,7 @@ def test_a_peer_has_the_names_of_its_certificate(files: CertificateFiles, pair: 
 
 
 @pytest.mark.parametrize(("trusts", "host", "alert"), [(False, "localhost", "UNKNOWN_CA"), (True, "elsewhere", "ALERT")])
-def test_a_server_that_is_not_trusted_hears_the_alert(
-    files: CertificateFiles,
-    trusts: bool,  # noqa: FBT001 - a column
-    host: str,
-    alert: str,
-) -> None:
+def test_a_server_that_is_not_trusted_hears_the_alert(files: CertificateFiles, *, trusts: bool, host: str, alert: str) -> None:
     context = client_context(files.authority) if trusts else client_context()
     with closing(Pair(context, server_context(files.certificate, files.key), host)) as pair:
         with pytest.raises(ssl.SSLCertVerificationError):

@@ -170,11 +170,7 @@ def test_the_connection_of_an_application_has_its_process(kit: Kit, monkeypatch:
 )
 @pytest.mark.parametrize("administers", [True, False])
 def test_a_hello_for_another_server_is_refused(
-    kit: Kit,
-    changed: dict[str, Any],
-    reason: Reason,
-    detail: str,
-    administers: bool,  # noqa: FBT001 - a column
+    kit: Kit, changed: dict[str, Any], reason: Reason, detail: str, *, administers: bool
 ) -> None:
     [reply] = kit.run(hello(**changed, administers=administers))
 
@@ -195,7 +191,7 @@ def test_a_peer_that_begins_with_a_verb_gets_no_answer(kit: Kit, full: object) -
 
 
 @pytest.mark.parametrize("administers", [True, False])
-def test_a_hello_with_a_pulse_joins_it_and_sends_no_heartbeats_of_its_own(kit: Kit, administers: bool) -> None:  # noqa: FBT001
+def test_a_hello_with_a_pulse_joins_it_and_sends_no_heartbeats_of_its_own(kit: Kit, *, administers: bool) -> None:
     assert [requests.Reply(None, "QM1")] == kit.run(hello(pulse=3, administers=administers))
 
     begin = [("administration_of", "u"), ("admit", True)] if administers else [("admit", False), ("connect", "app", "u", 0)]
@@ -204,7 +200,7 @@ def test_a_hello_with_a_pulse_joins_it_and_sends_no_heartbeats_of_its_own(kit: K
 
 
 @pytest.mark.parametrize("administers", [True, False])
-def test_a_pulse_that_has_stopped_is_2009(kit: Kit, administers: bool) -> None:  # noqa: FBT001 - a column
+def test_a_pulse_that_has_stopped_is_2009(kit: Kit, *, administers: bool) -> None:
     kit.around.results["join"] = [False]
     [reply] = kit.run(hello(pulse=3, administers=administers))
 
@@ -251,9 +247,7 @@ def test_a_user_that_must_not_administer_is_refused(kit: Kit, call: str, error: 
     ("administers", "request_"), [(True, OPEN), (True, hello()), (False, CLEAR), (False, END), (False, hello())]
 )
 def test_an_administrator_calls_no_verb_and_an_application_administers_nothing(
-    kit: Kit,
-    administers: bool,  # noqa: FBT001 - a column
-    request_: requests.Request,
+    kit: Kit, *, administers: bool, request_: requests.Request
 ) -> None:
     assert [requests.Reply(None, "QM1")] == kit.run(hello(administers=administers), request_, request_)
     assert [] == [call for call in kit.called() if call[0] in {"open", "host", "clear", "complain"}]
@@ -273,10 +267,7 @@ def test_an_application_gets_heartbeats_only_while_it_waits_for_an_answer(kit: K
     ("administers", "request_", "call"), [(False, requests.Commit(), "commit"), (True, END, "host"), (True, CLEAR, "clear")]
 )
 def test_a_connection_that_ends_answers_the_call_under_way_and_no_request_behind_it(
-    kit: Kit,
-    administers: bool,  # noqa: FBT001 - a column
-    request_: requests.Request,
-    call: str,
+    kit: Kit, *, administers: bool, request_: requests.Request, call: str
 ) -> None:
     kit.around.results["administration_of"] = [kit.around] * 4
     kit.around.acts[call] = lambda: kit.made.end()  # noqa: PLW0108 - `run` makes the connection
@@ -318,7 +309,7 @@ class Remote:
 
 
 @pytest.mark.parametrize("refuses", [True, False])
-def test_a_log_in_is_checked_before_the_peer_takes_a_place(kit: Kit, refuses: bool) -> None:  # noqa: FBT001 - a column
+def test_a_log_in_is_checked_before_the_peer_takes_a_place(kit: Kit, *, refuses: bool) -> None:
     kit.login = Remote(kit, refuses=refuses)
     [reply] = kit.run(hello())
 
@@ -437,11 +428,7 @@ class OverTls(SameUser):
 
 
 @pytest.mark.parametrize("later", [False, True], ids=["with the request", "behind a heartbeat during the wait"])
-def test_an_interrupt_over_tls_ends_a_wait_although_the_socket_shows_no_bytes(
-    kit: Kit,
-    tmp_path: Path,
-    later: bool,  # noqa: FBT001 - a column
-) -> None:
+def test_an_interrupt_over_tls_ends_a_wait_although_the_socket_shows_no_bytes(kit: Kit, tmp_path: Path, *, later: bool) -> None:
     kit.login = over = OverTls(kit, tmp_path)
     get, interrupt = requests.Get(1, waiting(3_000)), requests.Interrupt()
     over.send(hello(), OPEN, get, *([] if later else [interrupt]))

@@ -197,7 +197,7 @@ def test_a_peer_of_another_user_is_disconnected_and_takes_no_place() -> None:
 
 
 @pytest.mark.parametrize("same_machine", [True, False])
-def test_a_peer_without_a_thread_is_disconnected_and_frees_its_place(same_machine: bool) -> None:  # noqa: FBT001 - a column
+def test_a_peer_without_a_thread_is_disconnected_and_frees_its_place(*, same_machine: bool) -> None:
     kit = Kit(same_machine=same_machine)
     for _ in range(3):
         kit.fails.append(RuntimeError("can't start new thread"))

@@ -166,11 +166,7 @@ def test_a_subscription_on_an_open_queue_keeps_the_number_of_the_queue(kit: Kit)
 @pytest.mark.parametrize(
     ("completion", "is_open"), [(None, False), (CompletionCode.WARNING, False), (CompletionCode.FAILED, True)]
 )
-def test_a_handle_stays_open_only_if_its_close_failed(
-    kit: Kit,
-    completion: CompletionCode | None,
-    is_open: bool,  # noqa: FBT001 - a column
-) -> None:
+def test_a_handle_stays_open_only_if_its_close_failed(kit: Kit, completion: CompletionCode | None, *, is_open: bool) -> None:
     if completion is None:
         assert (None, ["close", kit.first, CloseOption.DELETE]) == kit.called(requests.Close(1, 1))
     else:
