@@ -74,10 +74,14 @@ class Puts:
         for session in tuple(self._sessions.values()):
             await session.close()
 
-    def _session(self) -> PutSession:
+    def check(self) -> None:
+        """Raise the error of a put that may not begin here or now: 2202 after `close`."""
         self._check_place()
         if self._is_closed:
             raise closed()
+
+    def _session(self) -> PutSession:
+        self.check()
         depth, holds_unit = place_of_put()
         waits = not (holds_unit or in_delivery(self._supervisor))
         place = depth, waits

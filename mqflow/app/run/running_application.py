@@ -379,7 +379,7 @@ class RunningApplication:
     async def _request(
         self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **keywords: Unpack[PutKeywords]
     ) -> T:
-        self._check_place()
+        self._puts.check()
         check_timeout(timeout_s)
         if keywords.get("reply_to") is not None:
             raise TypeError("A request takes no reply_to: its reply comes to a queue of its own. For another queue, use `put`.")

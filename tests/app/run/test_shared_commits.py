@@ -541,7 +541,7 @@ def test_each_put_is_on_the_queue_once_unless_its_caller_gets_another_answer(
 
 @pytest.mark.parametrize("within", [False, True])
 @pytest.mark.parametrize("before", [False, True])
-async def test_a_put_after_the_sessions_are_closed_gets_2202_and_opens_no_connection(
+async def test_a_put_or_request_after_the_sessions_are_closed_gets_2202_and_opens_no_connection(
     mq: QueueManagerKit, *, before: bool, within: bool
 ) -> None:
     mq.define("OUT")
@@ -552,7 +552,11 @@ async def test_a_put_after_the_sessions_are_closed_gets_2202_and_opens_no_connec
         if before:
             await app.put("OUT", "before")
         await running.close_sessions()
-        for put in (lambda: app.put("OUT", "late"), lambda: app.put_many("OUT", ["late", "later"])):
+        for put in (
+            lambda: app.put("OUT", "late"),
+            lambda: app.put_many("OUT", ["late", "later"]),
+            lambda: app.request("OUT", "late", reply=str, timeout_s=1),
+        ):
             with pytest.raises(MQIError) as refused:
                 await put()
             assert Reason.CONNECTION_QUIESCING == refused.value.reason
