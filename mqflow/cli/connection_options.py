@@ -2,16 +2,17 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import click
 
-from mqflow.app.channels.location import Location, OpenQueueManager, locate, reach_queue_manager
+from mqflow.app.channels.location import SERVED_SOCKET, Location, OpenQueueManager, locate, reach_queue_manager
 from mqflow.app.config.settings import load
 from mqflow.app.errors import ConfigurationError
 from mqflow.bindings.connect_options import ClientPackageError
 from mqflow.embedded.administration.interface import Administration
-from mqflow.embedded.storage.folder import DataFolder
+from mqflow.embedded.storage.folder import DataFolder, prepare_folder
+from mqflow.embedded.storage.standby import owner_pid
 from mqflow.many_verbs import disconnect_without_commit
 from mqflow.mqi.descriptor import NO_ID
 from mqflow.mqi.errors import MQIError
@@ -26,6 +27,7 @@ __all__ = (
     "is_missing",
     "message_id_from",
     "opened",
+    "served_queues",
     "stager_for",
     "staging_queue",
 )
@@ -128,3 +130,20 @@ def administered(queue_manager: QueueManager) -> Iterator[Administration | None]
         close = getattr(administration, "close", None)  # only the administration of a served queue manager has `close`
         if close is not None:
             close()
+
+
+def served_queues(url: str | None) -> list[str]:
+    """Return the names, sorted. The list is empty if no process serves the queue manager, or if it cannot be reached."""
+    with suppress(Exception):  # a shell must not show an error in the middle of a line
+        if _is_served(locate(load({"url": url}).url)):
+            with opened(url) as queue_manager:
+                return sorted(queue.name for queue in queue_manager.administration.queues())
+    return []
+
+
+def _is_served(location: Location) -> bool:
+    """Return whether a process serves the queue manager. If not, the caller must not open its data folder."""
+    folder = location.path
+    if location.kind == "embedded" and folder is not None:
+        return (folder / SERVED_SOCKET).is_socket() and owner_pid(prepare_folder(folder, create=False)) is not None
+    return location.kind == "served"

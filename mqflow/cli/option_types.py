@@ -51,7 +51,7 @@ def complete_queue(ctx: click.Context, _param: click.Parameter, incomplete: str)
     The completion never opens a data folder, because only one process can open it. It prints no error. It shows queues whose
     names begin with `SYSTEM` only if `incomplete` begins with `SYSTEM` too.
     """
-    from mqflow.cli.queue_names import served_queues  # noqa: PLC0415 - only the completion needs it
+    from mqflow.cli.connection_options import served_queues  # noqa: PLC0415 - only the completion needs it
 
     names = served_queues(ctx.params.get("url"))
     shown = [name for name in names if name.startswith(incomplete)]

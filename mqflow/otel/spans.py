@@ -1,4 +1,4 @@
-"""Spans around handlers and around puts, and their settings.
+"""Spans around handlers and around puts, spans for the actions of the DLQ handler, and their settings.
 
 Message properties carry the trace context from a put to a handler. The middleware sees each delivery and each put. It changes
 only the properties of messages that are put. An error of the middleware never fails a message: the error is logged, and the
@@ -26,6 +26,7 @@ from opentelemetry.trace import (
 from mqflow.app.handlers.message import Message, PropertyValue
 from mqflow.app.handlers.middleware import Call, Incoming
 from mqflow.app.handlers.outgoing_message import Outgoing, Send
+from mqflow.events import DeadLetterActed, Event
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import reason_name
 from mqflow.otel import carrier
@@ -44,8 +45,9 @@ from mqflow.otel.tracers import Tracers, unfailing
 from mqflow.policy.poison.disposition import Completed, Failed, Interrupted, Outcome, Undecodable
 from mqflow.policy.poison.outcomes import outcome_of
 from mqflow.verbs import Put
+from mqflow.world import Clock
 
-__all__ = ("Inject", "ProcessSpans", "PutSpans", "TraceSettings", "Trust")
+__all__ = ("DeadLetterSpans", "Inject", "ProcessSpans", "PutSpans", "TraceSettings", "Trust")
 
 _CANCELLED: Final = Interrupted("cancelled")
 _NOWHERE: Final = Context()
@@ -258,3 +260,41 @@ def _excerpt(message: Message, bytes_max: int) -> str:
     except MQIError:
         body = message.data
     return body[:bytes_max].decode("ascii", "backslashreplace")
+
+
+class DeadLetterSpans:
+    """A hook that makes a "settle" span for each action of the DLQ handler.
+
+    The hook receives events, not messages. Therefore each span has a trace of its own, at the time of the event. The span does
+    not name the destination, because a rule can take that name from the content of the message.
+    """
+
+    wants: Final = (DeadLetterActed,)
+
+    def __init__(self, tracers: Tracers, settings: TraceSettings, clock: Clock) -> None:
+        self._tracers = tracers
+        self._settings = settings
+        self._clock = clock
+
+    @unfailing
+    def __call__(self, event: Event) -> None:
+        """Make a span for the event."""
+        tracer = self._tracers.tracer()
+        if tracer is None or not isinstance(event, DeadLetterActed):
+            return
+        attributes = {
+            **operation_attributes("settle", event.queue),
+            "mqflow.rule": event.rule or "none",
+            "mqflow.action": type(event.intent).__name__.lower(),
+            "mqflow.attempt": event.attempt,
+        }
+        if self._settings.message_ids:
+            attributes[MESSAGE_ID] = event.message_id.hex()
+        now_ns = int(self._clock.wall() * 1e9)
+        span = tracer.start_span(
+            operation_name("settle", event.queue), Context(), SpanKind.CLIENT, attributes, start_time=now_ns
+        )
+        if event.reason:
+            span.set_attribute(ERROR_TYPE, reason_name(event.reason))
+            span.set_status(Status(StatusCode.ERROR, reason_name(event.reason)))
+        span.end(now_ns)

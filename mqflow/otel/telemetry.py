@@ -9,10 +9,9 @@ from opentelemetry.trace import TracerProvider
 from mqflow.app.handlers.middleware import Call, Incoming
 from mqflow.app.handlers.outgoing_message import Outgoing, Send
 from mqflow.events import Event, Hook
-from mqflow.otel.dead_letter_spans import DeadLetterSpans
 from mqflow.otel.decisions import DecisionSpans
 from mqflow.otel.metrics import Metrics
-from mqflow.otel.spans import ProcessSpans, PutSpans, TraceSettings
+from mqflow.otel.spans import DeadLetterSpans, ProcessSpans, PutSpans, TraceSettings
 from mqflow.otel.tracers import Tracers
 from mqflow.policy.poison.disposition import Outcome
 from mqflow.tally import ListenerTally

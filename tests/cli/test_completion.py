@@ -6,8 +6,8 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from mqflow.app.channels.location import SERVED_SOCKET
+from mqflow.cli.connection_options import served_queues
 from mqflow.cli.main import main
-from mqflow.cli.queue_names import served_queues
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.wire.server.listener import serve

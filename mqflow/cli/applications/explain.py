@@ -46,7 +46,7 @@ class _Row(Struct, frozen=True):
 @click.option("--config", "configuration", is_flag=True, help="Show every setting and its source instead.")
 @json_option
 @url_option
-def command(application: str, configuration: bool, as_json: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
+def command(application: str, *, configuration: bool, as_json: bool, url: str | None) -> None:
     """Show the effective values of each listener of MODULE:APP, and where each was set: queue, settings or source.
 
     A default of the source code counts as source. The command inquires BOTHRESH and BOQNAME of each queue, and DEFPSIST of the

@@ -15,7 +15,7 @@ _COLUMNS = ("kind", "name", "object", "distribution", "state")
 
 @click.command("plugins")
 @json_option
-def command(as_json: bool) -> None:  # noqa: FBT001 - click passes options by name
+def command(*, as_json: bool) -> None:
     """List the plugins of the installed distributions, and load each plugin. If a plugin fails, the list has the cause.
 
     Exits with 1 if a plugin cannot be used. An application uses only the plugins that it names.

@@ -76,7 +76,8 @@ def command(
     rules: tuple[Path, ...],
     tables: Folder | None,
     owners: tuple[str, ...],
-    allow_changes: bool,  # noqa: FBT001 - click passes options by name
+    *,
+    allow_changes: bool,
     application: str | None,
     audit: Path,
     tls_certificate: Path | None,

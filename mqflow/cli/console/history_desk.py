@@ -4,22 +4,25 @@ Each call reads the tables again, and blocks. This file is imported only with th
 and deltalake.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import MAXYEAR, UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.console.desk import Desk
-from mqflow.cli.console.rule_answers import rule_answers
+from mqflow.cli.dead_letters.check import intent_text
 from mqflow.cli.messages.browse import still_there
 from mqflow.cli.text.terminal import read_text
+from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
+from mqflow.mqi.headers.dead_letter import DeadLetterHeader
 from mqflow.pipeline.errors import PipelineError
-from mqflow.pipeline.history.history_tables import HistoryTables, Letters, TableMessage
+from mqflow.pipeline.history.history_tables import HistoryTables, LetterKind, Letters, TableMessage
 from mqflow.pipeline.history.time_axis import Axis, Bar, axis, bars
 from mqflow.pipeline.history.weekly_groups import (
     WEEK,
@@ -37,10 +40,29 @@ from mqflow.pipeline.history.weekly_groups import (
     owner_of,
     weekly_groups,
 )
+from mqflow.policy.dead_letters.actions import DeadLetter, choose, matchers
 from mqflow.policy.dead_letters.rules import RulesTable, parse
 
-__all__ = ("HistoryDesk", "HistoryMessages", "HistoryPage", "RuleAnswers")
+__all__ = ("HistoryDesk", "HistoryMessages", "HistoryPage", "RuleAnswers", "rule_answers")
 
+_DESCRIPTOR: Final = {
+    "msg_type": "message_type",
+    "persistence": "persistence",
+    "put_appl_name": "put_application_name",
+    "put_appl_type": "put_application_type",
+    "user_id": "user_identifier",
+    "reply_q": "reply_to_queue",
+    "reply_qm": "reply_to_queue_manager",
+    "feedback": "feedback",
+    "appl_identity_data": "application_identity_data",
+}
+_HEADER: Final = {
+    "dlh_reason": "reason",
+    "dlh_dest_q": "destination_queue",
+    "dlh_dest_qm": "destination_queue_manager",
+    "dlh_format": "format",
+}
+"""By column of the tables, the field of a descriptor and of an MQDLH."""
 _WEEKS: Final = 8
 _SHOWN_MAX: Final = 200
 _FIRST: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -276,3 +298,22 @@ def _sentences() -> Iterator[None]:
         yield
     except PipelineError as error:
         raise ConfigurationError(str(error)) from error
+
+
+def rule_answers(table: RulesTable, kinds: Iterable[LetterKind]) -> dict[Failure, Counter[str]]:
+    """Return for each failure group the first actions on its dead letters, in words, each with the number of dead letters."""
+    rules = matchers(table.rules)
+    answers: dict[Failure, Counter[str]] = {}
+    for kind in kinds:
+        chosen = choose(rules, _letter(kind), 0)
+        name = chosen.matcher.name if chosen.matcher else "no rule"
+        answers.setdefault(kind.failure, Counter())[f"{name}: {intent_text(chosen.intent)}"] += kind.messages
+    return answers
+
+
+def _letter(kind: LetterKind) -> DeadLetter:
+    return DeadLetter(MessageDescriptor(**_fields(kind, _DESCRIPTOR)), DeadLetterHeader(**_fields(kind, _HEADER)), b"")
+
+
+def _fields(kind: LetterKind, names: dict[str, str]) -> dict[str, Any]:  # Any: texts and numbers
+    return {field: kind.fields[column] for column, field in names.items() if column in kind.fields}

@@ -60,7 +60,7 @@ def run(queue: str, queue_manager: str, rules: Path | None, url: str | None, **o
 @click.option("--each", is_flag=True, help="With --against: print a line for each message.")
 @json_option
 @url_option
-def check(rules: Path, against: str | None, each: bool, as_json: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
+def check(rules: Path, against: str | None, *, each: bool, as_json: bool, url: str | None) -> None:
     """Check the rules table RULES. Moves no message.
 
     If the table has errors, the command lists them with line and column, and exits with 1. Otherwise it warns about mistakes,

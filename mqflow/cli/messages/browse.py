@@ -34,7 +34,7 @@ _NEXT: Final = GetOptions(options=GetOption.BROWSE_NEXT | _BROWSE)
 @click.option("--where", multiple=True, metavar="NAME=PATTERN", help="Only matching messages; * and ? match; repeatable.")
 @json_option
 @url_option
-def command(queue: str, limit: int, where: tuple[str, ...], as_json: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
+def command(queue: str, limit: int, where: tuple[str, ...], *, as_json: bool, url: str | None) -> None:
     """Show the messages on QUEUE: descriptor, headers, body, and why each is on this queue.
 
     \b

@@ -37,7 +37,8 @@ def command(
     where: tuple[str, ...],
     limit: int | None,
     redact: tuple[str, ...],
-    as_json: bool,  # noqa: FBT001 - click passes options by name
+    *,
+    as_json: bool,
     url: str | None,
 ) -> None:
     """Write the messages of QUEUE as JSON lines: every field of the descriptor, every byte of the data.

@@ -51,7 +51,7 @@ _DIGITS_MIN: Final = 8
 @click.option("--app", "application", metavar="MODULE:APP", help="Check the new body against the handler of that queue.")
 @json_option
 @url_option
-def command(queue: str, message_id: str, to: str, application: str | None, as_json: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
+def command(queue: str, message_id: str, to: str, application: str | None, *, as_json: bool, url: str | None) -> None:
     """Open the body of a message on QUEUE in $VISUAL or $EDITOR.
 
     Put the edited message on the queue that the message came from.

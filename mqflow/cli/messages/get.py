@@ -38,7 +38,7 @@ _WAIT_S_MAX: Final = 2_147_483
 @click.option("--by-id", "message_id", metavar="MSGID", help="Only the message with this identifier (48 hexadecimal digits).")
 @json_option
 @url_option
-def command(queue: str, limit: int, wait_s: float, message_id: str | None, as_json: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
+def command(queue: str, limit: int, wait_s: float, message_id: str | None, *, as_json: bool, url: str | None) -> None:
     """Get messages from QUEUE and print their bodies; with --json, also descriptor, headers and properties.
 
     The command removes a message only after the message is written; if the output is a file, only after a sync to the disk.

@@ -72,12 +72,7 @@ _WINDOWS: Final = {
 @json_option
 @url_option
 def command(
-    queue: str,
-    parts: tuple[str, ...],
-    where: tuple[str, ...],
-    samples_max: int,
-    as_json: bool,  # noqa: FBT001 - click passes options by name
-    url: str | None,
+    queue: str, parts: tuple[str, ...], where: tuple[str, ...], samples_max: int, *, as_json: bool, url: str | None
 ) -> None:
     """Show why the messages on QUEUE failed, in groups: the largest group first.
 

@@ -67,8 +67,9 @@ def command(
     define: Path | None,
     from_line: int,
     url: str | None,
-    allows_redacted: bool,  # noqa: FBT001 - click passes options by name
-    as_json: bool,  # noqa: FBT001 - as above
+    *,
+    allows_redacted: bool,
+    as_json: bool,
 ) -> None:
     """Put the messages that `mqflow capture` wrote to FILE, or pass them to a handler.
 

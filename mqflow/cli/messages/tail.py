@@ -40,7 +40,7 @@ EVENT_NAMES: Final = frozenset(
 @click.option("--once", is_flag=True, help="Print the earlier events, and do not wait for more.")
 @json_option
 @url_option
-def command(where: tuple[str, ...], last: int, since_s: float | None, once: bool, as_json: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
+def command(where: tuple[str, ...], last: int, since_s: float | None, *, once: bool, as_json: bool, url: str | None) -> None:
     """Print what happens to messages, as it happens, until Ctrl-C: deliveries, decisions, moves, pauses, edits.
 
     \b

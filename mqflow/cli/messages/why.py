@@ -22,7 +22,7 @@ _SHOWN_MAX = 10
 @click.argument("message_id", metavar="MSGID")
 @json_option
 @url_option
-def command(message_id: str, as_json: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
+def command(message_id: str, *, as_json: bool, url: str | None) -> None:
     """Print the story of the message with identifier MSGID (hexadecimal digits).
 
     A unique beginning is enough, or at least 8 digits of a unique end.

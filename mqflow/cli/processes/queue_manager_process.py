@@ -5,7 +5,7 @@ The active process and its standbys run the same program. A standby waits for th
 
 import os
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,6 @@ from mqflow.cli.processes import takeover_rehearsal
 from mqflow.cli.processes.delay_processors import DelayProcessors
 from mqflow.cli.processes.end_request import END_FOR_GOOD_SIGNAL, EndRequest, listen_for_signals, watch_parent
 from mqflow.cli.processes.loading_progress import loading_line
-from mqflow.cli.processes.network_users import rights_over_tcp
 from mqflow.cli.processes.served_connections import raise_open_file_limit, too_few_open_files
 from mqflow.cli.text.exit_codes import sentence_of
 from mqflow.embedded.channel.listener import serve_channel
@@ -35,12 +34,13 @@ from mqflow.embedded.wire.protocol.addresses import Address, TcpAddress, UnixAdd
 from mqflow.embedded.wire.protocol.end_manner import End, Manner, reason_of
 from mqflow.embedded.wire.server.listener import CONNECTIONS_MAX, Room, Server, ServingError, serve, serve_tcp
 from mqflow.embedded.wire.server.password_guard import PasswordGuard
-from mqflow.embedded.wire.server.users_file import UsersFile
+from mqflow.embedded.wire.server.users_file import UsersFile, UsersFileError
+from mqflow.mqi.authorities import QUEUE_MANAGER_PROFILE, Authority, AuthorityKind
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.world import SYSTEM_CLOCK, THREADS
 
-__all__ = ("HostOptions", "StoppedByItselfError", "host")
+__all__ = ("HostOptions", "StoppedByItselfError", "host", "rights_over_tcp")
 
 _POLL_S: Final = 0.01
 """The seconds between checks for changes that wake no task, such as the end of the queue manager or of a connection."""
@@ -351,3 +351,24 @@ async def _stop(queue_manager: EmbeddedQueueManager, servers: Sequence[Server], 
         with anyio.move_on_after(_GRACE_S), suppress(TimeoutError):
             while any(server.connection_count for server in servers):  # noqa: ASYNC110 - threads end them
                 await anyio.sleep(_POLL_S)
+
+
+def rights_over_tcp(queue_manager: EmbeddedQueueManager, users: UsersFile) -> Iterator[str]:
+    """Yield a sentence about the rights of each user with a password. If the file of the users cannot be read, say why."""
+    try:
+        yield from _rights(queue_manager, users)
+    except UsersFileError as error:
+        yield str(error)
+
+
+def _rights(queue_manager: EmbeddedQueueManager, users: UsersFile) -> Iterator[str]:
+    authorities = queue_manager.administration.authorities
+    for user in users.names():
+        if users.administers(user):
+            yield f"{user} administers {queue_manager.name} over TCP."
+        elif queue_manager.administers(user):
+            yield f"{user} administers {queue_manager.name} on this machine only: over TCP it is refused (2035)."
+        elif Authority.CONNECT in authorities.held(AuthorityKind.QMGR, QUEUE_MANAGER_PROFILE, user, group=False):
+            yield f"{user} can connect over TCP; DISPLAY AUTHREC shows its authorities."
+        else:
+            yield f"{user} has no CONNECT, so over TCP it is refused (2035). Grant authorities with SET AUTHREC (mqflow mqsc)."

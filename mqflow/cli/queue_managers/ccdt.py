@@ -50,7 +50,7 @@ def command() -> None:
 @click.option("--host", metavar="HOST", default="", help="The host that connects; default: this host.")
 @click.option("--http", "http_allowed", is_flag=True, help="Allow a table over http, which anyone on the network can change.")
 @json_option
-def explain(table: str, name: str, host: str, http_allowed: bool, as_json: bool) -> None:  # noqa: FBT001 - click passes options by name
+def explain(table: str, name: str, host: str, *, http_allowed: bool, as_json: bool) -> None:
     """Show which entries of FILE a connection to NAME tries, in which order, and why.
 
     FILE is a path or a URL. Without FILE, the environment and mqclient.ini name the channels, as for every MQI client. NAME is

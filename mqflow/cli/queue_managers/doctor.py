@@ -47,7 +47,7 @@ _PACKAGES = (
 @click.argument("application", metavar="[MODULE:APP]", required=False)
 @json_option
 @url_option
-def command(application: str | None, as_json: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
+def command(application: str | None, *, as_json: bool, url: str | None) -> None:
     """Show the installed packages and the settings, open the queue manager, and warn about queues that look wrong.
 
     With MODULE:APP, also warn about each publisher that puts non-persistent results. Exits with 1 if the queue manager cannot

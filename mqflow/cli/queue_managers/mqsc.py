@@ -33,11 +33,7 @@ __all__ = ("command",)
 @json_option
 @url_option
 def command(
-    source: str | None,
-    strict: bool,  # noqa: FBT001 - click passes options by name
-    as_json: bool,  # noqa: FBT001 - as above
-    url: str | None,
-    **requirements: Unpack[RequirementOptions],
+    source: str | None, *, strict: bool, as_json: bool, url: str | None, **requirements: Unpack[RequirementOptions]
 ) -> None:
     """Run the MQSC commands of FILE, of stdin (-), or from a prompt; or print the commands that an application needs.
 

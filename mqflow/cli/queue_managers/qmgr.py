@@ -27,8 +27,7 @@ from mqflow.cli.processes.queue_manager_process import HostOptions, host
 from mqflow.cli.processes.served_connections import lasting_owner
 from mqflow.cli.queue_managers.expiry import expiry_lines
 from mqflow.cli.queue_managers.folders import existing, existing_of, folder_of, status_of, statuses, words_for
-from mqflow.cli.queue_managers.orders import back_up, end
-from mqflow.cli.queue_managers.start import LOG, until_ready
+from mqflow.cli.queue_managers.orders import LOG, back_up, end, until_ready
 from mqflow.cli.text.exit_codes import EXIT_ORDERED
 from mqflow.cli.text.json_lines import json_line
 from mqflow.cli.text.terminal import note, safe, show_table
@@ -155,7 +154,8 @@ def serve_command(
     folder: Path | None,
     listen: tuple[str, ...],
     mq: tuple[str, ...],
-    standby: bool,  # noqa: FBT001 - click passes options by name
+    *,
+    standby: bool,
     tls_folder: Path | None,
     backups: Path | None,
     connections_max: int,
@@ -207,10 +207,11 @@ def start(
     folder: Path | None,
     listen: tuple[str, ...],
     mq: tuple[str, ...],
-    standby: bool,  # noqa: FBT001 - click passes options by name
+    *,
+    standby: bool,
     backups: Path | None,
     connections_max: int,
-    as_json: bool,  # noqa: FBT001 - as above
+    as_json: bool,
 ) -> None:
     """Run the queue manager in the background (strmqm).
 
@@ -251,7 +252,7 @@ def start(
 @click.option("--switchover", "-s", is_flag=True, help="Hand over to a standby, or fail without one; implies -r and -i.")
 @click.option("--reconnect", "-r", is_flag=True, help="Make applications reconnect.")
 @json_option
-def stop(name: str, folder: Path | None, manner: str, switchover: bool, reconnect: bool, as_json: bool) -> None:  # noqa: FBT001 - click passes options by name
+def stop(name: str, folder: Path | None, manner: str, *, switchover: bool, reconnect: bool, as_json: bool) -> None:
     """End a queue manager (endmqm) and its standbys; with -s, end only the active process, and a standby takes over.
 
     The command returns when the queue manager has ended, or immediately if the end must wait for applications.
@@ -353,7 +354,7 @@ def accept_loss(name: str, folder: Path | None) -> None:
 @_data
 @click.option("--client", "clients", multiple=True, metavar="USER", help="Make a certificate for this user, too.")
 @click.option("--replace", is_flag=True, help="Replace the certificates; applications then need the new ca.pem.")
-def tls(name: str, host: tuple[str, ...], folder: Path | None, clients: tuple[str, ...], replace: bool) -> None:  # noqa: FBT001 - click passes options by name
+def tls(name: str, host: tuple[str, ...], folder: Path | None, clients: tuple[str, ...], *, replace: bool) -> None:
     """Make certificates for HOST: every name and address that applications use to connect.
 
     `mqflow qmgr serve` finds the certificates in the data folder. With --client, make certificates with which users connect
@@ -389,12 +390,7 @@ def tls(name: str, host: tuple[str, ...], folder: Path | None, clients: tuple[st
 )
 @click.option("--administrator", is_flag=True, help="Let the user administer the queue manager over TCP.")
 def user_command(
-    name: str,
-    user: str,
-    folder: Path | None,
-    remove: bool,  # noqa: FBT001 - click passes options by name
-    password_file: TextIO | None,
-    administrator: bool,  # noqa: FBT001 - click passes options by name
+    name: str, user: str, folder: Path | None, *, remove: bool, password_file: TextIO | None, administrator: bool
 ) -> None:
     """Give USER a password for connections over TCP.
 

@@ -64,7 +64,7 @@ this page. mqflow then waits and repeats the call. So no message is lost, and th
 @click.argument("code", required=False)
 @click.option("--page", "as_page", is_flag=True, help="Print the page of all reason codes, in Markdown.")
 @json_option
-def command(code: str | None, as_page: bool, as_json: bool) -> None:  # noqa: FBT001 - click passes options by name
+def command(code: str | None, *, as_page: bool, as_json: bool) -> None:
     """Explain the reason CODE (2009, CONNECTION_BROKEN or MQRC_CONNECTION_BROKEN), and how mqflow reacts to it."""
     if as_page:
         click.echo(page(), nl=False)

@@ -24,7 +24,7 @@ _RATE_S: Final = 1.0
 @click.argument("application", required=False, metavar="[APP]")
 @click.option("--rates", is_flag=True, help="Measure for a second, and show the messages each second.")
 @json_option
-def command(application: str | None, rates: bool, as_json: bool) -> None:  # noqa: FBT001 - click passes options by name
+def command(application: str | None, *, rates: bool, as_json: bool) -> None:
     """Show the running applications, or only APP: a name, or the number of a process.
 
     The command shows the processes and listeners of each application, what each worker does now, and the depth of each queue.

@@ -5,7 +5,7 @@ segments landed. The name of a segment has its number of rows, so a measurement 
 queue. In each lane, a measurement reads the first segment that a table lacks, and the last segment that a table has.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,12 +16,18 @@ from mqflow.journal.journal import Lane
 from mqflow.many_verbs import current_depth
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.pipeline import jobs
+from mqflow.pipeline.delta.log import has_log
 from mqflow.pipeline.extras import compute as pc
-from mqflow.pipeline.stream.table_offsets import table_offsets
+from mqflow.pipeline.tables.bronze import lasts, table_folder
+from mqflow.pipeline.tables.changed_rows import LANE
 from mqflow.policy.poison.disposition_record import put_time_us
 from mqflow.verbs import Connection, GetOptions
 
 __all__ = ("Level", "Times", "level_of", "queue_levels", "table_levels")
+
+_Offsets: TypeAlias = Mapping[str, int]
+"""By lane, the last segment that a table has."""
 
 
 class Level(Struct, frozen=True, kw_only=True):
@@ -77,7 +83,7 @@ def table_levels(journal: Journal, tables: str | Path, now_us: int) -> list[Leve
     segments = {lane.name: lane.all_segments() for lane in lanes}
     times = _Times({lane.name: lane.kind for lane in lanes})
     made = [level_of(f"journal {each.name}", segments[each.name], {each.name: each.last}, times, now_us) for each in lanes]
-    for table, kinds, offsets in table_offsets(journal, tables):
+    for table, kinds, offsets in _table_offsets(journal, tables):
         mine = [each for lane in lanes if lane.kind in kinds for each in segments[lane.name]]
         made.append(level_of(table, mine, offsets, times, now_us))
     return made
@@ -132,3 +138,23 @@ class _Times:
 def _newest_us(column: object) -> int | None:
     found = pc.max(column).cast("int64").as_py()
     return None if found is None else int(found)
+
+
+def _table_offsets(journal: Journal, tables: str | Path) -> Iterator[tuple[str, frozenset[Kind], _Offsets]]:
+    """Yield each table, the kinds of lanes that it is made from, and its offsets; no offsets if the table does not exist.
+
+    For silver and gold, only the lanes of disposition records count, because one run changes all their tables. Raises the
+    errors of the tables, and an error for a table of another journal.
+    """
+    lanes = journal.lanes()
+    kinds = sorted({lane.kind for lane in lanes})
+    for kind in kinds:
+        table = table_folder(tables, kind)
+        mine = [lane for lane in lanes if lane.kind is kind]
+        yield f"bronze.{kind}", frozenset({kind}), lasts(table, journal, mine) if has_log(table) else {}
+    if Kind.DISPOSITION not in kinds:
+        return
+    for name in ("silver", "gold"):
+        state = jobs.table_set(tables, name).current().state
+        had = {key.removeprefix(LANE): last for key, last in state.items() if key.startswith(LANE)}
+        yield name, frozenset({Kind.DISPOSITION}), had

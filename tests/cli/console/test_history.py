@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.console import history_desk
-from mqflow.cli.console.history_desk import HistoryDesk
-from mqflow.cli.console.rule_answers import rule_answers
+from mqflow.cli.console.history_desk import HistoryDesk, rule_answers
 from mqflow.cli.console.views import console
 from mqflow.events import Disposed
 from mqflow.mqi.errors import error_for

@@ -20,8 +20,7 @@ from mqflow.cli.processes import child_process, queue_manager_process, served_co
 from mqflow.cli.processes.child_process import RestartDelay, parent_pipe, until_parent_ends
 from mqflow.cli.processes.delay_processors import DelayProcessors
 from mqflow.cli.processes.end_request import EndRequest
-from mqflow.cli.processes.network_users import rights_over_tcp
-from mqflow.cli.processes.queue_manager_process import HostOptions, StoppedByItselfError, host
+from mqflow.cli.processes.queue_manager_process import HostOptions, StoppedByItselfError, host, rights_over_tcp
 from mqflow.cli.processes.recycling import Limits
 from mqflow.cli.processes.served_connections import is_served, queue_manager_name_at, too_few_open_files
 from mqflow.cli.processes.stop_event import stop_event

@@ -15,10 +15,9 @@ from typing import Any
 import pytest
 
 from mqflow.app.errors import ConfigurationError
-from mqflow.cli.processes.network_users import rights_over_tcp
-from mqflow.cli.processes.queue_manager_process import HostOptions
+from mqflow.cli.processes.queue_manager_process import HostOptions, rights_over_tcp
 from mqflow.cli.queue_managers.expiry import expiry_lines
-from mqflow.cli.queue_managers.start import LOG, NotStartedError, until_ready
+from mqflow.cli.queue_managers.orders import LOG, NotStartedError, until_ready
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.wire.protocol.addresses import TcpAddress, UnixAddress
@@ -111,8 +110,8 @@ def test_the_owner_is_ready_also_if_its_log_has_no_room_for_the_line(
     owned: EmbeddedQueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     times = iter([100.0, 100.0, 119.9, 120.0])
-    monkeypatch.setattr("mqflow.cli.queue_managers.start.SYSTEM_CLOCK", SimpleNamespace(monotonic=lambda: next(times)))
-    sleeps(monkeypatch, "start")
+    monkeypatch.setattr("mqflow.cli.queue_managers.orders.SYSTEM_CLOCK", SimpleNamespace(monotonic=lambda: next(times)))
+    sleeps(monkeypatch, "orders")
 
     assert f"QM1 is active as process {os.getpid()}." == until_ready(process(pid=os.getpid()), "QM1", Path("QM1"), logged())
     assert [] == list(times)
@@ -121,8 +120,8 @@ def test_the_owner_is_ready_also_if_its_log_has_no_room_for_the_line(
 @pytest.mark.parametrize("line", ["QM1 is active, at QM1/served.sock", "QM2 stands by", "QM1 is loading"])
 def test_a_process_that_is_not_ready_in_time_is_an_error_with_its_log(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([100.0, 100.0, 119.9, 120.0])
-    monkeypatch.setattr("mqflow.cli.queue_managers.start.SYSTEM_CLOCK", SimpleNamespace(monotonic=lambda: next(times)))
-    slept = sleeps(monkeypatch, "start")
+    monkeypatch.setattr("mqflow.cli.queue_managers.orders.SYSTEM_CLOCK", SimpleNamespace(monotonic=lambda: next(times)))
+    slept = sleeps(monkeypatch, "orders")
 
     with pytest.raises(NotStartedError, match=r"^QM1 is not ready after 20 s; see its log QM1/qmgr.log\.$"):
         until_ready(process(), "QM1", Path("QM1"), logged(line))
