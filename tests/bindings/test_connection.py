@@ -113,7 +113,7 @@ def test_a_handle_has_the_name_and_the_place_that_the_open_found(target: ObjectD
 
 
 @pytest.mark.parametrize(("completion", "is_open"), [(0, False), (WARNING, False), (FAILED, True)])
-def test_a_close_leaves_the_handle_open_only_if_it_failed(completion: int, is_open: bool) -> None:  # noqa: FBT001 - a column
+def test_a_close_leaves_the_handle_open_only_if_it_failed(completion: int, *, is_open: bool) -> None:
     """With a warning, such as that of an incomplete group, the object is closed."""
     library = Recorder(close=(completion, Reason.INCOMPLETE_GROUP if completion else 0))
     connection = library.on()

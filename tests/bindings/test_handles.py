@@ -28,7 +28,7 @@ WAIT = GetOption.WAIT
         (GetOption.PROPERTIES_COMPATIBILITY, False),
     ],
 )
-def test_a_handle_is_wanted_unless_an_option_ignores_it(option: GetOption, wanted: bool) -> None:  # noqa: FBT001 - a column
+def test_a_handle_is_wanted_unless_an_option_ignores_it(option: GetOption, *, wanted: bool) -> None:
     assert (wanted, False) == (
         wants_handle(GetOptions(options=option, message_handle=True)),
         wants_handle(GetOptions(options=option)),
@@ -61,7 +61,7 @@ def handle(room: int = FIRST, room_max: int = MOST) -> BoundHandle:
         (1, False, 4 * FIRST, 4 * FIRST),
     ],
 )
-def test_room_for_a_longer_message_is_kept_up_to_a_limit(data_bytes: int, converted: bool, room: int, kept: int) -> None:  # noqa: FBT001 - a column
+def test_room_for_a_longer_message_is_kept_up_to_a_limit(data_bytes: int, *, converted: bool, room: int, kept: int) -> None:
     """A power of two, more than was too little; text that is converted can become four times as long."""
     queue = handle()
 

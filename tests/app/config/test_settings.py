@@ -423,7 +423,7 @@ def test_settings_made_by_hand_that_cannot_be_used_are_refused_before_the_applic
 
 @pytest.mark.parametrize("text", ["tool = 5", "[tool]\nmqflow = 'drain_s'"])
 @pytest.mark.parametrize("named", [True, False], ids=["named by MQFLOW_CONFIG", "found"])
-def test_a_pyproject_whose_settings_are_no_table_is_refused(tmp_path: Path, text: str, named: bool) -> None:  # noqa: FBT001 - a case
+def test_a_pyproject_whose_settings_are_no_table_is_refused(tmp_path: Path, text: str, *, named: bool) -> None:
     file = tmp_path / "pyproject.toml"
     file.write_text(text)
 
