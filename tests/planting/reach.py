@@ -40,22 +40,25 @@ class Reach(Struct, frozen=True):
     def order(self, source: PurePath, lines: range, bound_s: float) -> list[str]:
         """Return the tests for a defect in these lines of a source below `mqflow`, with `bound_s` seconds of processor time.
 
-        The tests of the file that mirrors the source come first, then all others that reach the line. Tests of the folder that
-        do not reach it come last, because only programs that they start can. A quick test comes before a slow test; the time of
-        a test of another folder counts several times. If only tests of other folders reach the line, only the time matters.
-        `lines` begins with the function's body: coverage notes some statements at their first line.
+        Tests of files that share a word of their name with the source come first: test_put.py is about put_plan.py. Then all
+        others that reach the line come. Tests of the folder that do not reach it come last, because only programs that they
+        start can. A quick test comes before a slow test; the time of a test of another folder counts several times, unless
+        only tests of other folders reach the line. `lines` begins with the function's body: coverage notes some statements at
+        their first line.
         """
-        own = PurePath("tests", *source.with_name(f"test_{source.name}").parts[1:])
+        folder, words = PurePath("tests", *source.parent.parts[1:]), set(source.stem.split("_"))
         noted = self.tests.get(source.as_posix(), {})
         reaching = set(next((noted[line] for line in reversed(lines) if noted.get(line)), ()))
         paths = {test: PurePath(test.partition("::")[0]) for test in self.times_s}
-        only_far = bool(reaching) and not any(paths[test].parent == own.parent for test in reaching & paths.keys())
+        only_far = bool(reaching) and not any(paths[test].parent == folder for test in reaching & paths.keys())
         ranks: dict[str, tuple[bool, bool, float]] = {}
         for test, path in paths.items():
-            is_near = path.parent == own.parent
+            is_near = path.parent == folder
             if is_near or test in reaching:
-                late, not_own = (False, False) if only_far else (test not in reaching, path != own)
-                ranks[test] = (late, not_own, self.times_s[test] * (1 if is_near or only_far else _FAR))
+                late = test not in reaching
+                other_name = (late and only_far) or words.isdisjoint(path.stem.split("_"))
+                cost_s = self.times_s[test] * (1 if is_near or only_far else _FAR)
+                ranks[test] = (late and not only_far, other_name, cost_s)
         chosen: list[str] = []
         left_s = bound_s
         for test in sorted(ranks, key=ranks.__getitem__):

@@ -35,6 +35,15 @@ def test_the_tests_for_a_defect_are_in_the_order_of_their_worth(lines: range, bo
     assert order == KNOWN.order(SOURCE, lines, bound_s)
 
 
+def test_the_tests_of_a_file_of_the_same_name_come_before_quick_tests_of_other_names() -> None:
+    of_the_name, quick = "tests/conformance/test_put.py::test_refused", "tests/conformance/test_get.py::test_quick"
+    known = Reach(
+        tests={"mqflow/embedded/rules/put_plan.py": {5: [quick, of_the_name]}}, times_s={quick: 0.1, of_the_name: 4.0}
+    )
+
+    assert [of_the_name, quick] == known.order(PurePath("mqflow/embedded/rules/put_plan.py"), range(5, 6), 9.0)
+
+
 def test_the_times_of_a_test_whose_file_has_changed_are_left_out(tmp_path: Path) -> None:
     times = tmp_path / "tests+app.times"
     times.write_bytes(msgspec.json.encode({FAR: 0.5, FOLDER: 2.0, OWN: 3.0}))
