@@ -42,7 +42,7 @@ class Reach(Struct, frozen=True):
 
         Tests of files that share a word of their name with the source come first: test_put.py is about put_plan.py. Then all
         others that reach the line come. Tests of the folder that do not reach it come last, because only programs that they
-        start can. A quick test comes before a slow test; the time of a test of another folder counts several times, unless
+        start can. A quick test comes before a slow test. The time of a test of another folder counts several times, unless
         only tests of other folders reach the line. `lines` begins with the function's body: coverage notes some statements at
         their first line.
         """
