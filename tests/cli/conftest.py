@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -35,9 +36,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
 @pytest.fixture(scope="session")
 def defined(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data folder of a queue manager with the queues."""
-    data = tmp_path_factory.mktemp("defined") / "data"
-    assert 0 == CliRunner().invoke(main, ["mqsc", "--url", f"embedded:{data}?qmgr=QM1"], input=QUEUES).exit_code
-    return data
+    with chdir(folder := tmp_path_factory.mktemp("defined")):
+        assert 0 == CliRunner().invoke(main, ["mqsc", "--url", "embedded:./data?qmgr=QM1"], input=QUEUES).exit_code
+    return folder / "data"
 
 
 @pytest.fixture

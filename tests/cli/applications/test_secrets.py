@@ -19,6 +19,7 @@ from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.verbs import GetOptions
 from tests.cli.conftest import Run
+from tests.leaving import popen_with_parent
 
 PASSWORD = "planted-password-7f3a"  # noqa: S105 - searched for
 WRONG = "planted-wrong-password-91c2"
@@ -90,6 +91,7 @@ def written(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
         any_port.bind(("127.0.0.1", 0))
         port = any_port.getsockname()[1]
     url = f"embedded+tcp://127.0.0.1:{port}/QM1"
+    monkeypatch.setattr(subprocess, "Popen", popen_with_parent())
     texts: dict[str, bytes] = {}
 
     def say(*words: str, stdin: str | None = None) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from tests.cli.applications.test_applications import APP
 from tests.cli.conftest import Run
+from tests.leaving import popen_with_parent
 
 URL = "embedded+unix:QM1/served.sock?qmgr=QM1"
 NOT_THERE = "MQRC_Q_MGR_NOT_AVAILABLE (2059)"
@@ -21,7 +22,8 @@ NOT_THERE = "MQRC_Q_MGR_NOT_AVAILABLE (2059)"
 
 @pytest.fixture(autouse=True)
 def _queue_manager(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Create QM1 with the application's queue, without starting it, and end its processes after the test."""
+    """Create QM1 with the application's queue, without starting it. End its processes after the test, or with the test run."""
+    monkeypatch.setattr(subprocess, "Popen", popen_with_parent())
     monkeypatch.setenv("MQFLOW_URL", "embedded:QM1?qmgr=QM1")
     monkeypatch.setenv("MQFLOW_RECONNECT_DELAYS", "(50)")
     (tmp_path / "orders_app.py").write_text(APP)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Run
+from tests.leaving import popen_with_parent
 
 APP = """
 import anyio, os
@@ -132,6 +133,7 @@ def hang_ups() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def orders(queues: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess, "Popen", popen_with_parent())
     (tmp_path / "orders_app.py").write_text(APP)
     monkeypatch.setenv("MQFLOW_RECONNECT_DELAYS", "(50)")
 
