@@ -19,9 +19,10 @@ from mqflow.world import Clock
 __all__ = ("FETCH_S", "fetch")
 
 FETCH_S: Final = 5.0
-"""The time limit of a fetch in seconds, from the first packet. Before that, the system resolves the host name.
+"""The time limit of a fetch in seconds, from the first packet of the address that answers.
 
-Each address of the host that does not answer can take this time, because the standard library tries one address after another.
+Before that, the system resolves the host name. Each address that does not answer can take this time too, because the standard
+library tries one address after another. A TLS handshake can also take this time.
 """
 
 _OK: Final = 200
@@ -34,12 +35,11 @@ def fetch(location: TableLocation, *, clock: Clock, limit_s: float = FETCH_S) ->
     Certificates must be signed by the system's authorities, or by those of SSL_CERT_FILE.
     Raises `ChannelTableError` for every failure, with a text that has no password.
     """
-    until = clock.monotonic() + limit_s
     connection = _connection(location, limit_s)
     try:
         connection.connect()
+        until = clock.monotonic() + limit_s  # not earlier: addresses that do not answer must not use up the time
         _refuse_link_local(connection.sock.getpeername()[0])
-        connection.sock.settimeout(max(until - clock.monotonic(), 0.001))
         connection.request("GET", location.target, headers=_headers(location))
         return _body(_Until(connection.sock, until, clock))
     except TimeoutError as error:

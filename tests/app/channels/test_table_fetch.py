@@ -17,6 +17,7 @@ from mqflow.app.channels.table_fetch import fetch
 from mqflow.policy.channels.sources import locate_table
 from mqflow.policy.channels.table import ChannelTableError
 from mqflow.policy.channels.table_json import TABLE_BYTES_MAX
+from mqflow.testing.virtual_clock import VirtualClock
 from mqflow.world import SYSTEM_CLOCK, Clock
 from tests.doubles import SteppingClock
 
@@ -168,6 +169,18 @@ def test_a_server_that_says_nothing_is_not_waited_for() -> None:
                 fetch(where, clock=SYSTEM_CLOCK, limit_s=0.05)
         finally:
             over.set()
+
+
+def test_addresses_that_do_not_answer_leave_the_whole_time_to_the_one_that_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, connect = VirtualClock(), socket.create_connection
+
+    def after_two_dead_addresses(address: tuple[str, int], timeout: float, *more: None) -> socket.socket:
+        clock.advance(2 * timeout)
+        return connect(address, timeout, *more)
+
+    monkeypatch.setattr(socket, "create_connection", after_two_dead_addresses)
+    with server(OK) as serving:
+        assert TABLE == fetched(serving.port, clock=clock)
 
 
 def test_the_error_says_if_no_process_listens() -> None:
