@@ -6,7 +6,8 @@ front of it.
 """
 
 import struct
-from typing import Final, Literal
+from operator import attrgetter
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -17,7 +18,7 @@ from mqflow.mqi.names import padded, stripped
 from mqflow.mqi.options import Encoding
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("FIELD_CCSID", "byte_order", "from_field", "oversized", "packed", "to_field")
+__all__ = ("FIELD_CCSID", "Fields", "byte_order", "from_field", "oversized", "packed", "to_field")
 
 FIELD_CCSID: Final = 1208
 """The default character set of header fields: their bytes are the same in every ASCII-based character set."""
@@ -49,6 +50,38 @@ def packed(record: Struct, reason: Reason, layout: str, *values: object) -> byte
     except struct.error as error:
         detail = oversized(record) or str(error)
         raise error_for(reason, f"Writing the record {type(record).__name__}", detail=detail) from error
+
+
+class Fields:
+    """The fields of a header in their order, written ``name:kind``: `8c` is a character field, other kinds are of `struct`.
+
+    The names are those of the header's record. The record has at least two fields.
+    """
+
+    def __init__(self, text: str) -> None:
+        names, kinds = zip(*(item.split(":") for item in text.split()), strict=True)
+        self._names: Final[tuple[str, ...]] = names
+        self._values: Final = attrgetter(*names)
+        self._layout: Final = "".join(kinds).replace("c", "s")
+        #: The index and the length of each character field.
+        self._texts: Final = [(index, int(kind[:-1])) for index, kind in enumerate(kinds) if kind.endswith("c")]
+        #: The length of all fields in bytes.
+        self.length: Final = struct.calcsize(f">{self._layout}")
+
+    # Any: struct gives numbers and bytes.
+    def read(self, data: bytes, at: int, order: Literal["<", ">"], ccsid: int = FIELD_CCSID) -> dict[str, Any]:
+        """Return the values by name. The fields begin at the offset `at`."""
+        values = list(struct.unpack_from(order + self._layout, data, at))
+        for index, _ in self._texts:
+            values[index] = from_field(values[index], ccsid)
+        return dict(zip(self._names, values, strict=True))
+
+    def write(self, record: Struct, reason: Reason, order: Literal["<", ">"], ccsid: int = FIELD_CCSID) -> bytes:
+        """Return the fields of the record as bytes. Raises the errors of `packed`."""
+        values = list(self._values(record))
+        for index, length in self._texts:
+            values[index] = to_field(values[index], length, ccsid)
+        return packed(record, reason, order + self._layout, *values)
 
 
 def oversized(record: Struct, bits: int = 32) -> str:

@@ -84,7 +84,7 @@ def table_of(record: type[Struct]) -> tuple[AttributeSpec, ...]:
     return tuple(replace(each, field=info.name) for info in fields(record) for each in get_args(info.type)[1:])
 
 
-row = partial(AttributeSpec, "")
+row: Final[partial[AttributeSpec]] = partial(AttributeSpec, "")
 """Returns the row of an attribute without its field, for the annotation of the field."""
 
 

@@ -6,7 +6,7 @@ Source: IBM, MQDLH; the layout table of the MQDLH (version 1).
 """
 
 import struct
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -14,8 +14,7 @@ from msgspec import Struct
 from mqflow.mqi.ccsid import is_ebcdic
 from mqflow.mqi.descriptor import CCSID_INHERIT
 from mqflow.mqi.errors import error_for
-from mqflow.mqi.layout import FIELD_CCSID, byte_order, from_field, packed, to_field
-from mqflow.mqi.names import stripped
+from mqflow.mqi.layout import FIELD_CCSID, Fields, byte_order, to_field
 from mqflow.mqi.options import ApplicationType, Encoding
 from mqflow.mqi.reason_codes import Reason
 
@@ -23,8 +22,10 @@ __all__ = ("DLH_BYTES", "DeadLetterHeader", "parse", "to_bytes")
 
 DLH_BYTES: Final = 172
 
-_LAYOUT: Final = "4sii48s48sii8si28s8s8s"
-_LAYOUTS: Final = {order: struct.Struct(order + _LAYOUT) for order in ("<", ">")}
+_FIELDS: Final = Fields(
+    "reason:i destination_queue:48c destination_queue_manager:48c encoding:i ccsid:i format:8c put_application_type:i "
+    "put_application_name:28c put_date:8c put_time:8c"
+)
 _VERSION: Final = 1
 
 
@@ -64,42 +65,16 @@ def parse(data: bytes, *, encoding: int, ccsid: int = FIELD_CCSID) -> DeadLetter
 @lru_cache(maxsize=64)
 def _parsed(data: bytes, encoding: int, ccsid: int) -> DeadLetterHeader:
     """Parse the header. The cache helps because several readers parse the header of one message at each get."""
-    _, version, reason, queue, queue_manager, *rest = _LAYOUTS[byte_order(encoding)].unpack(data)
+    order = byte_order(encoding)
+    (version,) = struct.unpack_from(order + "i", data, 4)
     if version != _VERSION:
         detail = f"Its version is {version}, not {_VERSION} (read with encoding {encoding})"
         raise error_for(Reason.DLH_ERROR, "Reading an MQDLH", detail=detail)
-    next_encoding, next_ccsid, next_format, application_type, application_name, date, time = rest
-    text = partial(from_field, ccsid=ccsid) if is_ebcdic(ccsid) else stripped
-    return DeadLetterHeader(
-        reason=reason,
-        destination_queue=text(queue),
-        destination_queue_manager=text(queue_manager),
-        encoding=next_encoding,
-        ccsid=next_ccsid,
-        format=text(next_format),
-        put_application_type=application_type,
-        put_application_name=text(application_name),
-        put_date=text(date),
-        put_time=text(time),
-    )
+    return DeadLetterHeader(**_FIELDS.read(data, 8, order, ccsid))
 
 
 def to_bytes(header: DeadLetterHeader, *, encoding: int, ccsid: int = FIELD_CCSID) -> bytes:
     """Return the 172 bytes of the header, in the `encoding` and `ccsid` of the descriptor or header before it."""
-    return packed(
-        header,
-        Reason.DLH_ERROR,
-        byte_order(encoding) + _LAYOUT,
-        to_field("DLH", 4, ccsid),
-        _VERSION,
-        header.reason,
-        to_field(header.destination_queue, 48, ccsid),
-        to_field(header.destination_queue_manager, 48, ccsid),
-        header.encoding,
-        header.ccsid,
-        to_field(header.format, 8, ccsid),
-        header.put_application_type,
-        to_field(header.put_application_name, 28, ccsid),
-        to_field(header.put_date, 8, ccsid),
-        to_field(header.put_time, 8, ccsid),
-    )
+    order = byte_order(encoding)
+    start = to_field("DLH", 4, ccsid) + struct.pack(order + "i", _VERSION)
+    return start + _FIELDS.write(header, Reason.DLH_ERROR, order, ccsid)

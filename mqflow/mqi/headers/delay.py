@@ -7,13 +7,14 @@ Source: IBM, "JMS 2.0 delivery delay": "a header that indicates the delivery del
 """
 
 import struct
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mqflow.mqi.descriptor import EXPIRY_UNLIMITED, NO_ID
 from mqflow.mqi.errors import error_for
-from mqflow.mqi.layout import FIELD_CCSID, from_field, packed, to_field
+from mqflow.mqi.layout import FIELD_CCSID, Fields
 from mqflow.mqi.options import Encoding, ObjectType
 from mqflow.mqi.reason_codes import Reason
 
@@ -22,8 +23,14 @@ __all__ = ("DELAY_HEADER_BYTES", "FORMAT", "DelayHeader", "parse", "to_bytes")
 FORMAT: Final = "MFLDELAY"
 """MQMD.Format of a staged message. Formats that start with MQ are IBM's."""
 
-_LAYOUT: Final = ">4siiiii8siii48s48s24s24sqqqq16sii12x"
-DELAY_HEADER_BYTES: Final = struct.calcsize(_LAYOUT)
+_START: Final = struct.Struct(">4sii")
+_FIELDS: Final = Fields(
+    "target_type:i encoding:i ccsid:i format:8c report:i message_flags:i expiry_tenths:i target:48c target_queue_manager:48c "
+    "subscription_id:24s correlation_id:24s delay_ms:q retry_ms:q sent_wall_ms:q sent_monotonic_ms:q monotonic_epoch:16s "
+    "backout_count:i"
+)
+_END: Final = struct.Struct(">i12x")
+DELAY_HEADER_BYTES: Final = _START.size + _FIELDS.length + _END.size
 _STRUC_ID: Final = b"MFD "
 _VERSION: Final = 1
 _NO_DEAD_LETTER_QUEUE: Final = 1
@@ -75,67 +82,23 @@ def parse(data: bytes) -> DelayHeader:
     if len(data) < DELAY_HEADER_BYTES or data[:4] != _STRUC_ID:
         detail = f"{len(data)} bytes that start with {data[:4]!r} are not a staged message"
         raise error_for(Reason.HEADER_ERROR, "Reading the header of a delayed message", detail=detail)
-    # Any: struct gives numbers and bytes.
-    fields: tuple[Any, ...] = struct.unpack_from(_LAYOUT, data)
-    _, version, length, target_type, encoding, ccsid, name, *rest = fields
+    _, version, length = _START.unpack_from(data)
     if (version, length) != (_VERSION, DELAY_HEADER_BYTES):
         detail = (
             f"It has version {version} and {length} bytes, not {_VERSION} and {DELAY_HEADER_BYTES}: another mqflow staged it"
         )
         raise error_for(Reason.HEADER_ERROR, "Reading the header of a delayed message", detail=detail)
-    report, flags, expiry, target, manager, subscription, correlation, *timing = rest
-    delay, retry, wall, monotonic, epoch, backouts, options = timing
-    message_format = from_field(name, FIELD_CCSID)
-    if message_format == FORMAT or min(delay, retry, wall, monotonic, backouts) < 0 or max(delay, retry, wall) > _MS_MAX:
+    header = DelayHeader(**_FIELDS.read(data, _START.size, ">"))
+    times = header.delay_ms, header.retry_ms, header.sent_wall_ms
+    if header.format == FORMAT or min(*times, header.sent_monotonic_ms, header.backout_count) < 0 or max(times) > _MS_MAX:
         detail = "Its data is another staged message, or a time or a count is out of range: mqflow never writes such a header"
         raise error_for(Reason.HEADER_ERROR, "Reading the header of a delayed message", detail=detail)
-    return DelayHeader(
-        target_type=target_type,
-        target=from_field(target, FIELD_CCSID),
-        target_queue_manager=from_field(manager, FIELD_CCSID),
-        subscription_id=subscription,
-        correlation_id=correlation,
-        report=report,
-        message_flags=flags,
-        expiry_tenths=expiry,
-        format=message_format,
-        encoding=encoding,
-        ccsid=ccsid,
-        delay_ms=delay,
-        retry_ms=retry,
-        sent_wall_ms=wall,
-        sent_monotonic_ms=monotonic,
-        monotonic_epoch=epoch,
-        backout_count=backouts,
-        use_dead_letter_queue=not options & _NO_DEAD_LETTER_QUEUE,
-    )
+    (options,) = _END.unpack_from(data, _START.size + _FIELDS.length)
+    return replace(header, use_dead_letter_queue=False) if options & _NO_DEAD_LETTER_QUEUE else header
 
 
 def to_bytes(header: DelayHeader) -> bytes:
     """Return the bytes of the header, which go in front of the message data."""
-    return packed(
-        header,
-        Reason.HEADER_ERROR,
-        _LAYOUT,
-        _STRUC_ID,
-        _VERSION,
-        DELAY_HEADER_BYTES,
-        header.target_type,
-        header.encoding,
-        header.ccsid,
-        to_field(header.format, 8, FIELD_CCSID),
-        header.report,
-        header.message_flags,
-        header.expiry_tenths,
-        to_field(header.target, 48, FIELD_CCSID),
-        to_field(header.target_queue_manager, 48, FIELD_CCSID),
-        header.subscription_id,
-        header.correlation_id,
-        header.delay_ms,
-        header.retry_ms,
-        header.sent_wall_ms,
-        header.sent_monotonic_ms,
-        header.monotonic_epoch,
-        header.backout_count,
-        0 if header.use_dead_letter_queue else _NO_DEAD_LETTER_QUEUE,
-    )
+    start = _START.pack(_STRUC_ID, _VERSION, DELAY_HEADER_BYTES)
+    end = _END.pack(0 if header.use_dead_letter_queue else _NO_DEAD_LETTER_QUEUE)
+    return start + _FIELDS.write(header, Reason.HEADER_ERROR, ">") + end

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from mqflow.mqi.descriptor import CCSID_INHERIT, NO_ID
 from mqflow.mqi.errors import error_for
-from mqflow.mqi.layout import FIELD_CCSID, byte_order, from_field, packed, to_field
+from mqflow.mqi.layout import FIELD_CCSID, Fields, byte_order, to_field
 from mqflow.mqi.options import Encoding
 from mqflow.mqi.reason_codes import Reason
 
@@ -20,7 +20,9 @@ __all__ = ("MDE_BYTES", "DescriptorExtension", "parse", "to_bytes")
 
 MDE_BYTES: Final = 72
 
-_LAYOUT: Final = "4siiii8si24siiii"
+_FIELDS: Final = Fields(
+    "encoding:i ccsid:i format:8c flags:i group_id:24s sequence_number:i offset:i message_flags:i original_length:i"
+)
 _VERSION: Final = 2
 
 
@@ -51,40 +53,16 @@ def parse(data: bytes, *, encoding: int, ccsid: int = FIELD_CCSID) -> Descriptor
         raise error_for(
             Reason.MDE_ERROR, "Reading an MQMDE", detail=f"{len(data)} bytes that start with {data[:4]!r} are not an MQMDE"
         )
-    _, version, length, *rest = struct.unpack_from(byte_order(encoding) + _LAYOUT, data)
+    order = byte_order(encoding)
+    version, length = struct.unpack_from(order + "ii", data, 4)
     if (version, length) != (_VERSION, MDE_BYTES):
         detail = f"It has version {version} and {length} bytes (read with encoding {encoding}), not {_VERSION} and {MDE_BYTES}"
         raise error_for(Reason.MDE_ERROR, "Reading an MQMDE", detail=detail)
-    next_encoding, next_ccsid, next_format, flags, group_id, sequence_number, offset, message_flags, original_length = rest
-    return DescriptorExtension(
-        encoding=next_encoding,
-        ccsid=next_ccsid,
-        format=from_field(next_format, ccsid),
-        flags=flags,
-        group_id=group_id,
-        sequence_number=sequence_number,
-        offset=offset,
-        message_flags=message_flags,
-        original_length=original_length,
-    )
+    return DescriptorExtension(**_FIELDS.read(data, 12, order, ccsid))
 
 
 def to_bytes(header: DescriptorExtension, *, encoding: int, ccsid: int = FIELD_CCSID) -> bytes:
     """Return the 72 bytes of the header, in the `encoding` and `ccsid` of the descriptor or header before it."""
-    return packed(
-        header,
-        Reason.MDE_ERROR,
-        byte_order(encoding) + _LAYOUT,
-        to_field("MDE", 4, ccsid),
-        _VERSION,
-        MDE_BYTES,
-        header.encoding,
-        header.ccsid,
-        to_field(header.format, 8, ccsid),
-        header.flags,
-        header.group_id,
-        header.sequence_number,
-        header.offset,
-        header.message_flags,
-        header.original_length,
-    )
+    order = byte_order(encoding)
+    start = to_field("MDE", 4, ccsid) + struct.pack(order + "ii", _VERSION, MDE_BYTES)
+    return start + _FIELDS.write(header, Reason.MDE_ERROR, order, ccsid)

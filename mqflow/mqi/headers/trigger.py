@@ -3,20 +3,20 @@
 This module knows one layout, 684 bytes. Source: IBM, MQTM; the layout table of the MQTM (version 1).
 """
 
+import struct
 from typing import Final
 
 from msgspec import Struct
 
-from mqflow.mqi.layout import FIELD_CCSID, byte_order, packed, to_field
+from mqflow.mqi.layout import FIELD_CCSID, Fields, byte_order, to_field
 from mqflow.mqi.options import Encoding
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("TriggerMessage", "to_bytes")
 
-_LAYOUT: Final = "4si48s48s64si256s128s128s"
-_CHARS: Final = {
-    "queue": 48, "process": 48, "trigger_data": 64, "application": 256, "environment_data": 128, "user_data": 128
-}  # fmt: skip
+_FIELDS: Final = Fields(
+    "queue:48c process:48c trigger_data:64c application_type:i application:256c environment_data:128c user_data:128c"
+)
 
 
 class TriggerMessage(Struct, frozen=True, kw_only=True):
@@ -35,11 +35,6 @@ class TriggerMessage(Struct, frozen=True, kw_only=True):
 
 def to_bytes(message: TriggerMessage, *, encoding: int = Encoding.NATIVE, ccsid: int = FIELD_CCSID) -> bytes:
     """Return the MQTM, its fields padded with blanks."""
-    queue, process, data, application, environment, user = (
-        to_field(getattr(message, field), chars, ccsid)  # the field name comes from the table
-        for field, chars in _CHARS.items()
-    )
-    return packed(
-        message, Reason.TM_ERROR, byte_order(encoding) + _LAYOUT,
-        to_field("TM", 4, ccsid), 1, queue, process, data, message.application_type, application, environment, user,
-    )  # fmt: skip
+    order = byte_order(encoding)
+    start = to_field("TM", 4, ccsid) + struct.pack(order + "i", 1)
+    return start + _FIELDS.write(message, Reason.TM_ERROR, order, ccsid)
