@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Final, Protocol
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from mqflow.embedded.channel.asked_delay import delayed
 from mqflow.embedded.channel.consumption import Outcome, Waits, ends_at
@@ -31,7 +31,7 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.policy.delivery_delay import ClockReading
-from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got, ObjectDescriptor
+from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got
 
 __all__ = ("Conversation", "Line")
 
@@ -290,31 +290,12 @@ class Conversation:
     ) -> tuple[requests.Opened, ObjectFields, calls.OpenDefaults]:
         """Open the object. Return the result, the MQOD for the reply, and the defaults of the queue."""
         target = fields.descriptor
-        opened = verbs.perform(
-            requests.Open(
-                target.name,
-                options,
-                target.object_type,
-                target.queue_manager,
-                target.dynamic_name,
-                target.alternate_user,
-                target.object_string,
-                target.selection,
-            )
-        )
+        opened = verbs.perform(requests.Open(**asdict(target), options=options))
         if not isinstance(opened, requests.Opened):
             raise FlowError("an open has an answer")
-        named = ObjectDescriptor(
-            opened.name or target.name,
-            target.object_type,
-            queue_manager=target.queue_manager,
-            dynamic_name=target.dynamic_name,
-            alternate_user=target.alternate_user,
-            object_string=target.object_string,
-        )
         answered = replace(
             fields,
-            descriptor=named,
+            descriptor=replace(target, name=opened.name or target.name, selection=""),
             resolved_queue=opened.resolved_queue,
             resolved_queue_manager=opened.resolved_queue_manager or verbs.connection.queue_manager_name,
         )

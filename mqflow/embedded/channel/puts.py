@@ -6,6 +6,8 @@ Source: IBM, MQSTAT and MQPMO (MQPMO_ASYNC_RESPONSE); decision 90.
 
 from typing import Final
 
+from msgspec.structs import asdict, replace
+
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.server.verb_calls import VerbCalls
 from mqflow.fap import calls
@@ -99,17 +101,12 @@ def put_message(
     if fields is None:
         request: requests.Put | requests.Put1 = requests.Put(handle, descriptor, body, options, context)
     else:
-        target = fields.descriptor
         request = requests.Put1(
-            target.name,
-            descriptor,
-            body,
-            options,
-            context,
-            target.queue_manager,
-            target.alternate_user,
-            target.object_type,
-            target.object_string,
+            **asdict(replace(fields.descriptor, selection="")),
+            descriptor=descriptor,
+            body=body,
+            options=options,
+            context=context,
         )
     done = verbs.perform(request)
     if not isinstance(done, Put):

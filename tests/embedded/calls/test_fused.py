@@ -277,7 +277,7 @@ def test_a_client_that_dies_between_two_parts_leaves_the_whole_unit_to_others(
             stream.connect(str(folder / "qm"))
             frames = Frames(stream)
             frames.exchange(requests.encode(requests.Hello(requests.PROTOCOL_VERSION, "", "raw", "")))
-            opening = requests.Open(QUEUE, int(BOTH), 1, "", "", "")
+            opening = requests.Open(QUEUE, options=int(BOTH))
             opened = requests.decode_reply(opening, frames.exchange(requests.encode(opening))).value
             assert isinstance(opened, requests.Opened)
             request = requests.Exchange(opened.handle, AT_ONCE, commit=True, most=100)

@@ -117,7 +117,7 @@ def test_a_user_who_takes_no_bytes_does_not_hold_up_the_end_of_the_server(
         frames = Frames(stream)
         for request in (
             requests.Hello(requests.PROTOCOL_VERSION, "QM1", "slow", "alice", SECRET),
-            requests.Open(QUEUE, int(OpenOption.INPUT_SHARED), 1, "", "", ""),
+            requests.Open(QUEUE, options=int(OpenOption.INPUT_SHARED)),
         ):
             assert requests.decode_reply(request, frames.exchange(requests.encode(request))).failure is None
         frames.send(requests.encode(requests.Get(1, GetOptions(options=GetOption.SYNCPOINT))))

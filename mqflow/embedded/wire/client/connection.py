@@ -10,6 +10,7 @@ from itertools import takewhile
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from mqflow.embedded.wire.client.line import Line
 from mqflow.embedded.wire.client.read_ahead import AHEAD_BYTES_MAX, ReadAhead, may_read_ahead
@@ -99,16 +100,7 @@ class ServedConnection:
     def open(self, target: ObjectDescriptor | str, options: OpenOption) -> ServedHandle:
         """Return a handle on the object (MQOPEN)."""
         described = object_descriptor(target)
-        request = requests.Open(
-            described.name,
-            int(options),
-            int(described.object_type),
-            described.queue_manager,
-            described.dynamic_name,
-            described.alternate_user,
-            described.object_string,
-            described.selection,
-        )
+        request = requests.Open(**asdict(described), options=int(options))
         return self._opened(self._call(request, "MQOPEN", described.name))
 
     def close(self, handle: ObjectHandle | SubscriptionHandle, options: CloseOption = CloseOption.NONE) -> None:
@@ -174,16 +166,7 @@ class ServedConnection:
         self._check_message(descriptor, body, "MQPUT1", described.name)
         self._note_put(options)
         request = requests.Put1(
-            described.name,
-            descriptor,
-            body,
-            int(options),
-            self._context(context),
-            described.queue_manager,
-            described.alternate_user,
-            int(described.object_type),
-            described.object_string,
-            described.selection,
+            **asdict(described), descriptor=descriptor, body=body, options=int(options), context=self._context(context)
         )
         answer: Put = self._call(request, "MQPUT1", described.name, unknown=_durable(descriptor, options))
         return answer

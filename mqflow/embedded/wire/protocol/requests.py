@@ -17,7 +17,7 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import ObjectType
 from mqflow.mqi.reason_codes import CompletionCode
 from mqflow.mqi.subscription import SubscriptionDescriptor
-from mqflow.verbs import UNIT_BYTES_MAX, GetOptions, Got, Inquired
+from mqflow.verbs import UNIT_BYTES_MAX, GetOptions, Got, Inquired, ObjectDescriptor
 from mqflow.verbs import Put as PutAnswer
 
 __all__ = (
@@ -71,17 +71,28 @@ class Pulse(Struct, frozen=True, tag=True):
     version: int
 
 
-class Open(Struct, frozen=True, tag=True):
-    """MQOPEN."""
+class _Target(Struct, frozen=True):
+    """The fields of `ObjectDescriptor`, with any number as the type: the queue manager refuses an unknown type."""
 
     name: str
-    options: int
-    object_type: int
-    queue_manager: str
-    dynamic_name: str
-    alternate_user: str
+    object_type: int = ObjectType.Q
+    queue_manager: str = ""
+    dynamic_name: str = "AMQ.*"
+    alternate_user: str = ""
     object_string: str = ""
     selection: str = ""
+
+    @property
+    def target(self) -> ObjectDescriptor:
+        """The object."""
+        fields: dict[str, Any] = {name: getattr(self, name) for name in ObjectDescriptor.__struct_fields__}  # fields of both
+        return ObjectDescriptor(**fields)
+
+
+class Open(_Target, frozen=True, kw_only=True, tag=True):
+    """MQOPEN. `asdict` of an `ObjectDescriptor` gives the other fields."""
+
+    options: int
 
 
 class Opened(Struct, frozen=True):
@@ -111,19 +122,13 @@ class Put(Struct, frozen=True, tag=True):
     context: int | None
 
 
-class Put1(Struct, frozen=True, tag=True):
-    """MQPUT1. `context` is a handle."""
+class Put1(_Target, frozen=True, kw_only=True, tag=True):
+    """MQPUT1. `context` is a handle. `asdict` of an `ObjectDescriptor` gives the other fields."""
 
-    name: str
     descriptor: MessageDescriptor
     body: bytes
     options: int
     context: int | None
-    queue_manager: str
-    alternate_user: str
-    object_type: int = ObjectType.Q
-    object_string: str = ""
-    selection: str = ""
 
 
 class PutMany(Struct, frozen=True, tag=True):

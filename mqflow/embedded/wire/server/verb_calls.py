@@ -3,17 +3,16 @@
 `client_connection` carries out the gets, because they can wait. This module knows `requests`, but no frame and no rule of MQ.
 """
 
-from typing import Final, assert_never, cast
+from typing import Final, assert_never
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.server.contract import ServableConnection
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
+from mqflow.mqi.options import CloseOption, OpenOption, PutOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import CompletionCode
-from mqflow.verbs import ObjectDescriptor, ObjectHandle, SubscriptionHandle
+from mqflow.verbs import ObjectHandle, SubscriptionHandle
 
 __all__ = ("VerbCalls",)
 
@@ -60,7 +59,7 @@ class VerbCalls:
     def _ask(self, request: requests.VerbQuestion) -> object:  # noqa: PLR0911 - one return for each verb
         match request:
             case requests.Open():
-                return self._open(request)
+                return self._opened(self.connection.open(request.target, OpenOption(request.options)))
             case requests.Put():
                 handle, context = self.handle(request.handle), self._given(request.context)
                 return self.connection.put(
@@ -69,7 +68,7 @@ class VerbCalls:
             case requests.PutMany():
                 return self._put_many(request)
             case requests.Put1():
-                target, context = _target(request), self._given(request.context)
+                target, context = request.target, self._given(request.context)
                 return self.connection.put1(
                     target, request.descriptor, request.body, PutOption(request.options), context=context
                 )
@@ -117,9 +116,6 @@ class VerbCalls:
             case _:
                 assert_never(request)
 
-    def _open(self, request: requests.Open) -> requests.Opened:
-        return self._opened(self.connection.open(_target(request), OpenOption(request.options)))
-
     def _subscribe(self, request: requests.Subscribe) -> requests.Subscribed:
         given = self._given(request.queue)
         subscribed = self.connection.subscribe(request.descriptor, given)
@@ -145,20 +141,6 @@ class VerbCalls:
         messages = [(descriptor, body) for descriptor, bodies in request.runs for body in bodies]
         put = self.connection.put_many(handle, messages, PutOption(request.options), context=context)
         return requests.PutManyAnswer(tuple(put.puts), None if put.error is None else requests.failure_of(put.error))
-
-
-def _target(request: requests.Open | requests.Put1) -> ObjectDescriptor:
-    target = ObjectDescriptor(
-        request.name,
-        cast("ObjectType", request.object_type),  # any number, because the queue manager refuses an unknown type
-        queue_manager=request.queue_manager,
-        alternate_user=request.alternate_user,
-        object_string=request.object_string,
-        selection=request.selection,
-    )
-    if isinstance(request, requests.Open):
-        return replace(target, dynamic_name=request.dynamic_name)
-    return target
 
 
 def _sent(number: int, handle: ObjectHandle) -> requests.Opened:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.client.connection import ServedConnection, ServedHandle
@@ -108,8 +108,8 @@ def test_an_open_sends_the_whole_descriptor_and_returns_the_handle(kit: Kit) -> 
     handles.append(kit.connection.open("Q", OpenOption.OUTPUT))
 
     assert [
-        (requests.Open("MODEL", 16, 8, "QM2", "TEMP.*", "app", "fruit", "colour = 'red'"), "MQOPEN", "MODEL", False),
-        (requests.Open("Q", 16, 1, "", "AMQ.*", "", "", ""), "MQOPEN", "Q", False),
+        (requests.Open("MODEL", 8, "QM2", "TEMP.*", "app", "fruit", "colour = 'red'", options=16), "MQOPEN", "MODEL", False),
+        (requests.Open("Q", options=16), "MQOPEN", "Q", False),
     ] == kit.line.asked
     assert [
         ServedHandle(kit.connection, 7, "TEMP.1", OpenOption.OUTPUT, "LOCAL", "QM9"),
@@ -141,7 +141,7 @@ def test_a_put_whose_answer_is_lost_is_unknown_if_it_can_be_durable(
 
     assert [
         (requests.Put(3, descriptor, b"body", int(options), None), "MQPUT", "ORDERS", unknown),
-        (requests.Put1("MODEL", descriptor, b"body", int(options), 4, "QM2", "app", 8, "fruit", "colour = 'red'"), "MQPUT1",
+        (requests.Put1(**asdict(WHOLE), descriptor=descriptor, body=b"body", options=int(options), context=4), "MQPUT1",
          "MODEL", unknown),
         (requests.PutMany(3, ((descriptor, (b"body",)),), int(options), None), "MQPUT", "ORDERS", unknown),
     ] == kit.line.asked  # fmt: skip

@@ -72,7 +72,7 @@ ENDED = [("remove", True), ("shutdown", socket.SHUT_RDWR), "close", ("over", Tru
 def test_a_call_sends_its_request_and_returns_the_value_of_the_reply() -> None:
     opened = requests.Opened(7, "Q", 16, "Q")
     kit = Kit(made(requests.encode(requests.Reply(None, opened))), DONE)
-    request = requests.Open("Q", 16, 1, "", "", "")
+    request = requests.Open("Q", options=16)
 
     assert [opened, None] == [kit.line.call(request, "MQOPEN", "Q"), kit.line.call(COMMIT, "MQCMIT")]
     assert (made(requests.encode(request)) + made(requests.encode(COMMIT)), BEGUN) == (kit.sent, kit.said)

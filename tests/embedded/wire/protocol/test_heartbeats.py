@@ -176,7 +176,7 @@ def test_an_application_that_is_not_heard_of_is_backed_out(owner: EmbeddedQueueM
         frames = Frames(stream)  # and no heartbeats
         for request in (
             requests.Hello(requests.PROTOCOL_VERSION, "", "test", ""),
-            requests.Open(QUEUE, int(BOTH), 1, "", "", ""),
+            requests.Open(QUEUE, options=int(BOTH)),
             requests.Get(1, GetOptions(options=GetOption.SYNCPOINT)),
         ):
             frames.exchange(requests.encode(request))
@@ -194,7 +194,7 @@ def test_an_application_that_stops_beating_while_its_get_waits_takes_no_message_
         stream.connect(str(folder / "qm"))
         frames = Frames(stream)
         frames.exchange(requests.encode(requests.Hello(requests.PROTOCOL_VERSION, "", "test", "")))
-        frames.exchange(requests.encode(requests.Open(QUEUE, int(BOTH), 1, "", "", "")))
+        frames.exchange(requests.encode(requests.Open(QUEUE, options=int(BOTH))))
         frames.send(requests.encode(requests.Get(1, FOR_EVER)))
         while server.connection_count:
             threading.Event().wait(0.005)
@@ -257,7 +257,7 @@ def test_an_interrupt_that_comes_with_the_request_ends_the_wait(owner: EmbeddedQ
         frames = Frames(stream)
         for request in (
             requests.Hello(requests.PROTOCOL_VERSION, "", "", "", "", 0),
-            requests.Open(QUEUE, int(BOTH), 1, "", "", ""),
+            requests.Open(QUEUE, options=int(BOTH)),
         ):
             frames.exchange(requests.encode(request))
         together = (requests.encode(requests.Get(1, FOR_EVER)), requests.encode(requests.Interrupt()))

@@ -109,7 +109,7 @@ def test_when_a_process_is_not_heard_of_its_units_of_work_are_backed_out(owner: 
         )
         for request in (
             requests.Hello(requests.PROTOCOL_VERSION, "", "test", "", "", begun.value or 0),
-            requests.Open(QUEUE, int(BOTH), 1, "", "", ""),
+            requests.Open(QUEUE, options=int(BOTH)),
             requests.Get(1, UNIT),
         ):
             by_pulse.exchange(requests.encode(request))

@@ -34,7 +34,7 @@ from tests.conformance.under_test import ManualClock
 
 GOT = Got(descriptor=MessageDescriptor(), body=b"an order", data_bytes=8)
 FULL = error_for(Reason.MAX_CONNS_LIMIT_REACHED, "MQCONNX", queue_manager="QM1")
-OPEN = requests.Open("Q", OpenOption.INPUT_SHARED, 1, "", "", "")
+OPEN = requests.Open("Q", options=OpenOption.INPUT_SHARED)
 TIME_OVER, SIGNALLED = Waited(readable=False, signalled=False), Waited(readable=False, signalled=True)
 READABLE = Waited(readable=True, signalled=False)
 

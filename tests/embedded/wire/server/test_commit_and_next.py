@@ -24,7 +24,7 @@ from mqflow.embedded.wire.server.listener import Server, serve
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import GetOption, ObjectType, OpenOption, Persistence, PutOption
+from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import WAIT_UNLIMITED, Exchange, GetOptions
 from mqflow.world import SYSTEM_CLOCK, THREADS, Running
@@ -354,7 +354,7 @@ def raw(server: Server) -> Iterator[tuple[Frames, int]]:
 
 def _begun(frames: Frames) -> tuple[Frames, int]:
     say(frames, requests.Hello(requests.PROTOCOL_VERSION, "QM1", "raw", ""))
-    opened = say(frames, requests.Open(QUEUE, int(INPUT), int(ObjectType.Q), "", "", ""))
+    opened = say(frames, requests.Open(QUEUE, options=int(INPUT)))
     assert isinstance(opened, requests.Opened)
     return frames, opened.handle
 

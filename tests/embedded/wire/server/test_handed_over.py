@@ -23,7 +23,7 @@ ASKED = requests.Exchange(1, GetOptions(), commit=True, most=7)
 NEXT = requests.Exchange(2, GetOptions(), commit=True, most=8)
 FULL, GONE = error_for(Reason.Q_FULL, "MQCMIT"), OSError("gone")
 ANSWER, REFUSAL = requests.Exchanged(unit=(GOT,)), requests.Exchanged(settle=requests.failure_of(FULL))
-OPEN = requests.Open("Q", 16, 1, "", "", "")
+OPEN = requests.Open("Q", options=16)
 
 
 class Kit:

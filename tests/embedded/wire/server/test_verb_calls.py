@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import asdict
 
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.server.verb_calls import VerbCalls
@@ -58,7 +59,7 @@ class Kit:
 
     def open(self, name: str) -> Handle:
         handle = self.connection.answers["open"] = Handle(name)
-        self.verbs.perform(requests.Open(name, 16, 1, "", "", ""))
+        self.verbs.perform(requests.Open(name, options=16))
         return handle
 
     def called(self, request: Any, answer: Any = None) -> tuple[object, list[Any]]:
@@ -79,7 +80,7 @@ def kit() -> Kit:
 def test_an_open_gives_the_handle_the_next_number(kit: Kit) -> None:
     kit.connection.answers["open"] = handle = Handle("THIRD")
 
-    answer = kit.verbs.perform(requests.Open("M", 16, 8, "QM2", "TEMP.*", "app", "fruit", "colour = 'red'"))
+    answer = kit.verbs.perform(requests.Open("M", 8, "QM2", "TEMP.*", "app", "fruit", "colour = 'red'", options=16))
 
     assert requests.Opened(3, "THIRD", 16, "THIRD.LOCAL", "QM9") == answer
     target = ObjectDescriptor("M", ObjectType.TOPIC, "QM2", "TEMP.*", "app", "fruit", "colour = 'red'")
@@ -98,7 +99,7 @@ def test_puts_have_their_arguments_in_order(kit: Kit, context: int | None) -> No
     )
     target = ObjectDescriptor("T", ObjectType.TOPIC, "QM2", alternate_user="app", object_string="fruit")
     assert (PUT, ["put1", target, DESCRIPTOR, b"body", options, given]) == kit.called(
-        requests.Put1("T", DESCRIPTOR, b"body", 2, context, "QM2", "app", 8, "fruit"), PUT
+        requests.Put1(**asdict(target), descriptor=DESCRIPTOR, body=b"body", options=2, context=context), PUT
     )
     other = MessageDescriptor(priority=3)
     runs = ((DESCRIPTOR, (b"1", b"2")), (other, (b"3",)))
