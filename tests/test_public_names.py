@@ -27,11 +27,10 @@ def test_another_name_is_refused_by_its_name() -> None:
         mqflow.__getattr__("Listner")
 
 
-@pytest.mark.usefixtures("collector")
 @pytest.mark.parametrize(("before", "enabled"), [(gc.enable, True), (gc.disable, False)], ids=["enabled", "disabled"])
 @pytest.mark.parametrize("home", ["mqflow.app.application", "mqflow.no_such_module"])
 def test_the_first_use_of_a_name_leaves_the_garbage_collector_as_it_was(
-    monkeypatch: pytest.MonkeyPatch, home: str, before: Callable[[], None], *, enabled: bool
+    monkeypatch: pytest.MonkeyPatch, home: str, before: Callable[[], None], collector: None, *, enabled: bool
 ) -> None:
     monkeypatch.setitem(mqflow._HOMES, "App", home)
     before()

@@ -50,10 +50,9 @@ def test_each_job_runs_in_a_thread_of_its_own(spark: SparkSession, tmp_path: Pat
         assert 3 == thread.submit(rows).result()
 
 
-@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("command", ["silver", "gold", "triage"])
 def test_tables_in_which_nothing_has_landed_are_empty_ones(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, interpreted: None
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tables").mkdir()
@@ -81,9 +80,8 @@ def test_the_commands_of_the_tutorial_make_tables(tmp_path: Path, monkeypatch: p
     assert (tmp_path / "tables/silver").is_dir()
 
 
-@pytest.mark.usefixtures("interpreted")
 def test_the_actions_after_all_retries_are_compared_if_the_user_asks_for_that(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interpreted: None
 ) -> None:
     monkeypatch.chdir(tmp_path)
     letter = {"has_dlh": True, "dlh_reason": 2053, "dlh_dest_q": "ORDERS.IN", "msg_id": bytes(24), "msg_len": 8}
@@ -103,9 +101,8 @@ def test_the_actions_after_all_retries_are_compared_if_the_user_asks_for_that(
     assert "becomes RETRY" in every.stdout
 
 
-@pytest.mark.usefixtures("interpreted")
 def test_a_dry_run_as_of_a_time_counts_the_letters_that_had_landed(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interpreted: None
 ) -> None:
     monkeypatch.chdir(tmp_path)
     letters = [

@@ -15,8 +15,7 @@ from mqflow.verbs import GetOptions, Got
 ROWS = 40
 
 
-@pytest.mark.usefixtures("interpreted")
-def test_each_side_of_a_ratio_does_its_work(spark: SparkSession, tmp_path: Path) -> None:
+def test_each_side_of_a_ratio_does_its_work(spark: SparkSession, tmp_path: Path, interpreted: None) -> None:
     assert spark.version
     sides.made_journal(tmp_path, ROWS)
 

@@ -16,7 +16,7 @@ from mqflow import App
 from mqflow.app.config.plugins import Group, Plugin, PluginError
 from mqflow.app.config.settings import Settings
 from mqflow.app.errors import ConfigurationError
-from mqflow.cli.applications import plugins, wheel
+from mqflow.cli.applications import init, plugins
 from mqflow.cli.applications.application_loader import ImportFailedError, load_application
 from mqflow.cli.applications.docs import page
 from mqflow.cli.applications.run_state import ReconnectLine
@@ -84,8 +84,7 @@ async def price(body: bytes) -> None: ...
 """
 
 
-@pytest.mark.usefixtures("queues")
-def test_the_effective_values_of_an_application_and_its_listener_are_two_tables(run: Run) -> None:
+def test_the_effective_values_of_an_application_and_its_listener_are_two_tables(run: Run, queues: None) -> None:
     shown = run("explain", f"{written(PLAIN)}:app")
 
     assert (0, "") == (shown.exit_code, shown.stderr)
@@ -109,9 +108,8 @@ def test_the_effective_values_of_an_application_and_its_listener_are_two_tables(
     ] == listener
 
 
-@pytest.mark.usefixtures("queues")
 def test_settings_and_declarations_are_the_sources_of_the_values(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, queues: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MQFLOW_URL")
     monkeypatch.setenv("MQFLOW_DELAY_QUEUE", "LATER")
@@ -150,13 +148,12 @@ def test_settings_and_declarations_are_the_sources_of_the_values(
     assert [("subscription", "not durable", "source"), ("wildcards", "characters", "source")] == topic[:2]
     assert ("model of the managed queue", "SYSTEM.NDURABLE.MODEL.QUEUE", "the topic") in topic
     without_end = "has no backout threshold: a message that always fails is redelivered without end."
-    queues = ("ORDERS.BOQ", "SYSTEM.NDURABLE.MODEL.QUEUE")
-    assert [f"warning: {queue} {without_end}" for queue in queues] == shown.stderr.splitlines()
+    unlimited = ("ORDERS.BOQ", "SYSTEM.NDURABLE.MODEL.QUEUE")
+    assert [f"warning: {queue} {without_end}" for queue in unlimited] == shown.stderr.splitlines()
 
 
-@pytest.mark.usefixtures("queues")
 def test_the_connection_that_inquires_ends_before_its_queue_manager_is_closed(
-    run: Run, monkeypatch: pytest.MonkeyPatch
+    run: Run, queues: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     acts: list[str] = []
     disconnect, close = EmbeddedConnection.disconnect, EmbeddedQueueManager.close
@@ -176,7 +173,6 @@ def test_the_connection_that_inquires_ends_before_its_queue_manager_is_closed(
     assert ["disconnects", "closes"] == acts
 
 
-@pytest.mark.usefixtures("queues")
 @pytest.mark.parametrize(
     ("boqname", "warning"),
     [
@@ -187,20 +183,19 @@ def test_the_connection_that_inquires_ends_before_its_queue_manager_is_closed(
         ("OTHER", ""),
     ],
 )
-def test_a_backout_requeue_queue_that_cannot_help_is_a_warning(run: Run, boqname: str, warning: str) -> None:
-    queues = f"""
+def test_a_backout_requeue_queue_that_cannot_help_is_a_warning(run: Run, queues: None, boqname: str, warning: str) -> None:
+    script = f"""
         DEFINE QLOCAL(CIRCLE) BOQNAME(ORDERS.IN)
         DEFINE QLOCAL(OTHER) BOQNAME(NOWHERE)
         ALTER QLOCAL(ORDERS.IN) BOTHRESH(2) BOQNAME('{boqname}')"""
-    run("mqsc", "-", stdin=queues)
+    run("mqsc", "-", stdin=script)
 
     shown = run("explain", f"{written(PLAIN)}:app").stderr
 
     assert (f"warning: {warning}", 1) == (shown[: len(warning) + 9], shown.count("\n")) if warning else shown == ""
 
 
-@pytest.mark.usefixtures("queues")
-def test_a_listener_on_a_missing_queue_is_explained_with_a_warning(run: Run) -> None:
+def test_a_listener_on_a_missing_queue_is_explained_with_a_warning(run: Run, queues: None) -> None:
     shown = run("explain", f"{written(PLAIN.replace('ORDERS.IN', 'MISSING'))}:app")
 
     assert ["handlers", "concurrency", "unit_of_work", "time_limit_s"] == [name for name, *_ in tables(shown.stdout)["MISSING"]]
@@ -233,9 +228,8 @@ def test_for_ibm_mq_delayed_messages_wait_elsewhere(run: Run, monkeypatch: pytes
     ] == tables(shown.stdout)["application"][1:]
 
 
-@pytest.mark.usefixtures("queues")
 def test_an_included_application_has_tables_of_its_own_with_its_url_and_its_settings(
-    run: Run, monkeypatch: pytest.MonkeyPatch
+    run: Run, queues: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MQFLOW_QUEUE_MANAGERS_ARCHIVE_URL", "embedded::memory:?qmgr=QM2")
     Path("mqflow.toml").write_text('[listeners."archive:SYSTEM.DEFAULT.LOCAL.QUEUE"]\nconcurrency = 8\n')
@@ -253,8 +247,7 @@ def test_an_included_application_has_tables_of_its_own_with_its_url_and_its_sett
     assert warning.startswith("warning: SYSTEM.DEFAULT.LOCAL.QUEUE has no backout threshold")
 
 
-@pytest.mark.usefixtures("queues")
-def test_a_script_reads_the_same_rows(run: Run) -> None:
+def test_a_script_reads_the_same_rows(run: Run, queues: None) -> None:
     name = written(PLAIN)
 
     records = [json.loads(line) for line in run("explain", f"{name}:app", "--json").stdout.splitlines()]
@@ -264,8 +257,7 @@ def test_a_script_reads_the_same_rows(run: Run) -> None:
     assert list(rows.values()) == [[(row["name"], row["value"], row["source"]) for row in record["rows"]] for record in records]
 
 
-@pytest.mark.usefixtures("queues")
-def test_every_setting_is_shown_once_with_its_source(run: Run, tmp_path: Path) -> None:
+def test_every_setting_is_shown_once_with_its_source(run: Run, queues: None, tmp_path: Path) -> None:
     (tmp_path / "mqflow.toml").write_text(
         'telemetry = false\n[listeners."ORDERS.IN"]\nconcurrency = 8\n[reconnect]\nlimit_s = 3.5\n'
     )
@@ -291,10 +283,9 @@ def test_every_setting_is_shown_once_with_its_source(run: Run, tmp_path: Path) -
     ]
 
 
-@pytest.mark.usefixtures("queues")
 @pytest.mark.parametrize("more", [(), ("--json",)])
 def test_a_secret_in_the_url_of_a_setting_is_not_shown(
-    run: Run, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+    run: Run, queues: None, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
 ) -> None:
     name = written(PLAIN)
     monkeypatch.setenv("MQFLOW_URL", "ibmmq:///QM1?ccdt=https://app:hunter2@mq.example/ccdt.json")
@@ -316,9 +307,10 @@ async def book(order: str) -> None: ...
 """
 
 
-@pytest.mark.usefixtures("queues")
 @pytest.mark.parametrize(("variable", "source"), [("", "source"), ("embedded:./other?qmgr=QM2", "mqflow.toml")])
-def test_the_url_of_an_included_application_has_its_source(run: Run, tmp_path: Path, variable: str, source: str) -> None:
+def test_the_url_of_an_included_application_has_its_source(
+    run: Run, queues: None, tmp_path: Path, variable: str, source: str
+) -> None:
     if variable:
         (tmp_path / "mqflow.toml").write_text(f'[queue_managers.archive]\nurl = "{variable}"\n')
 
@@ -329,8 +321,7 @@ def test_the_url_of_an_included_application_has_its_source(run: Run, tmp_path: P
     assert source in by
 
 
-@pytest.mark.usefixtures("queues")
-def test_mistyped_settings_of_an_included_application_are_a_warning(run: Run, tmp_path: Path) -> None:
+def test_mistyped_settings_of_an_included_application_are_a_warning(run: Run, queues: None, tmp_path: Path) -> None:
     (tmp_path / "mqflow.toml").write_text('[queue_managers.archve]\nurl = "embedded:./other?qmgr=QM2"\n')
 
     shown = run("explain", f"{written(INCLUDED)}:app")
@@ -338,8 +329,7 @@ def test_mistyped_settings_of_an_included_application_are_a_warning(run: Run, tm
     assert "'archve', but no such queue manager. Did you mean 'archive'?" in shown.stderr
 
 
-@pytest.mark.usefixtures("queues")
-def test_a_topic_whose_model_queue_is_missing_is_a_warning(run: Run) -> None:
+def test_a_topic_whose_model_queue_is_missing_is_a_warning(run: Run, queues: None) -> None:
     text = PLAIN.replace('"ORDERS.IN"', 'topic="Prices/#"')
     assert 0 == run("mqsc", stdin="DEFINE TOPIC(PRICES) TOPICSTR('Prices') MNDURMDL(NOWHERE)").exit_code
 
@@ -629,10 +619,10 @@ def test_a_wheel_has_the_modules_the_metadata_and_a_record_of_each_file(
     for name, text in texts.items():
         (package / name).write_bytes(text)
     (package / "part" / "__pycache__" / "one.pyc").write_bytes(b"compiled")
-    monkeypatch.setattr(wheel, "_PACKAGE", package)
+    monkeypatch.setattr(init, "_PACKAGE", package)
     mqflow = distribution("mqflow")
 
-    file, content = wheel.make_wheel(mqflow)
+    file, content = init.make_wheel(mqflow)
 
     stem = f"mqflow-{mqflow.version}"
     assert f"{stem}-py3-none-any.whl" == file

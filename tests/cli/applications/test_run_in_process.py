@@ -207,8 +207,7 @@ def test_a_worker_process_names_itself_and_not_the_url_that_its_parent_has_print
     assert ["Listening on IN in worker 2.", RECYCLED] == sorted(done.stderr.splitlines())
 
 
-@pytest.mark.usefixtures("queues")
-def test_other_commands_reach_the_queue_manager_while_the_application_runs(run: Run, tmp_path: Path) -> None:
+def test_other_commands_reach_the_queue_manager_while_the_application_runs(run: Run, queues: None, tmp_path: Path) -> None:
     name = busy()
 
     done = run("run", f"{name}:app", "--recycle-after", "3", "--only", "booking")
@@ -389,8 +388,7 @@ def test_an_application_on_several_queue_managers_announces_serves_and_counts_ea
     } <= {*done.stderr.splitlines()}
 
 
-@pytest.mark.usefixtures("queues")
-def test_an_application_whose_socket_cannot_be_served_runs_and_says_so(run: Run, tmp_path: Path) -> None:
+def test_an_application_whose_socket_cannot_be_served_runs_and_says_so(run: Run, queues: None, tmp_path: Path) -> None:
     folder = tmp_path / ("x" * 90)  # no room for a socket
 
     done = run("run", f"{busy()}:app", "--recycle-after", "3", "--url", f"embedded:{folder}?qmgr=QM1")
@@ -471,10 +469,9 @@ def test_a_log_of_json_names_the_message_before_all_middleware_of_the_applicatio
     assert [("json", None, "")] == asked
 
 
-@pytest.mark.usefixtures("queues")
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_only_a_terminal_shows_the_load_of_a_queue_manager_that_exists(
-    run: Run, monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool
+    run: Run, queues: None, monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool
 ) -> None:
     shown: list[tuple[str, Path]] = []
 

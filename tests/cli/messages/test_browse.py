@@ -57,7 +57,6 @@ def bodies(text: str) -> list[str]:
 # -- which messages
 
 
-@pytest.mark.usefixtures("five")
 @pytest.mark.parametrize(
     ("options", "shown"),
     [
@@ -69,7 +68,9 @@ def bodies(text: str) -> list[str]:
         (("--where", f"message_id={'04' * 24}"), ["c"]),
     ],
 )
-def test_browse_shows_the_matching_messages_up_to_the_limit(run: Run, options: tuple[str, ...], shown: list[str]) -> None:
+def test_browse_shows_the_matching_messages_up_to_the_limit(
+    run: Run, five: None, options: tuple[str, ...], shown: list[str]
+) -> None:
     browsed = run("browse", "ORDERS.IN", "--json", *options)
 
     assert shown == bodies(browsed.stdout)
@@ -77,8 +78,7 @@ def test_browse_shows_the_matching_messages_up_to_the_limit(run: Run, options: t
     assert (more if "--limit" in options and len(shown) < 5 else "") == browsed.stderr
 
 
-@pytest.mark.usefixtures("five")
-def test_each_shown_message_has_its_number_among_the_shown_ones(run: Run) -> None:
+def test_each_shown_message_has_its_number_among_the_shown_ones(run: Run, five: None) -> None:
     printed = run("browse", "ORDERS.IN", "--where", "body=[bc]").stdout.splitlines()
 
     assert ["== Message 1 on ORDERS.IN", "== Message 2 on ORDERS.IN"] == [line for line in printed if line.startswith("==")]
@@ -86,8 +86,7 @@ def test_each_shown_message_has_its_number_among_the_shown_ones(run: Run) -> Non
 
 
 @pytest.mark.parametrize(("options", "words"), [((), ""), (("--where", "body=x"), "matching ")])
-@pytest.mark.usefixtures("queues")
-def test_a_queue_without_a_message_to_show_exits_with_3(run: Run, options: tuple[str, ...], words: str) -> None:
+def test_a_queue_without_a_message_to_show_exits_with_3(run: Run, queues: None, options: tuple[str, ...], words: str) -> None:
     shown, captured = run("browse", "ORDERS.IN", *options), run("capture", "ORDERS.IN", *options)
 
     text = f"There is no {words}message on ORDERS.IN.\n"
@@ -221,8 +220,9 @@ def test_an_event_without_an_outcome_matches_the_empty_pattern() -> None:
 # -- the reason from the ledger
 
 
-@pytest.mark.usefixtures("five")
-def test_browse_shows_the_last_disposal_of_the_ledger_for_a_message_without_a_reason(run: Run, tmp_path: Path) -> None:
+def test_browse_shows_the_last_disposal_of_the_ledger_for_a_message_without_a_reason(
+    run: Run, five: None, tmp_path: Path
+) -> None:
     ledger = DecisionLedger(tmp_path / "data" / LEDGER_FILE)
     for count, (message_id, queue, target) in enumerate(
         ((2, "FIRST.IN", "OTHER.BOQ"), (2, "FIRST.IN", "ORDERS.IN"), (1, "ORDERS.IN", "OTHER.BOQ")), 1
@@ -245,8 +245,7 @@ def test_browse_shows_the_last_disposal_of_the_ledger_for_a_message_without_a_re
     ] == second.splitlines()[:4]
 
 
-@pytest.mark.usefixtures("five")
-def test_browse_needs_no_ledger(run: Run, tmp_path: Path) -> None:
+def test_browse_needs_no_ledger(run: Run, five: None, tmp_path: Path) -> None:
     (tmp_path / "data" / LEDGER_FILE).write_bytes(b"no ledger" * 1_000)
 
     assert ["a"] == bodies(run("browse", "ORDERS.IN", "--limit", "1", "--json").stdout)
@@ -255,8 +254,7 @@ def test_browse_needs_no_ledger(run: Run, tmp_path: Path) -> None:
 # -- get
 
 
-@pytest.mark.usefixtures("five")
-def test_get_removes_the_messages_up_to_the_limit_in_order(run: Run) -> None:
+def test_get_removes_the_messages_up_to_the_limit_in_order(run: Run, five: None) -> None:
     assert ["a\n", "b\nlong body\n", "c\nd\n"] == [
         run("get", "ORDERS.IN", *limit).stdout for limit in ((), ("--limit", "2"), ("--limit", "9"))
     ]
@@ -264,8 +262,7 @@ def test_get_removes_the_messages_up_to_the_limit_in_order(run: Run) -> None:
     assert (3, "There is no message on ORDERS.IN.\n") == (nothing.exit_code, nothing.stderr)
 
 
-@pytest.mark.usefixtures("five")
-def test_get_by_an_identifier_takes_only_that_message(run: Run) -> None:
+def test_get_by_an_identifier_takes_only_that_message(run: Run, five: None) -> None:
     shown = [json.loads(run("get", "ORDERS.IN", "--by-id", "02" * 24, "--json").stdout)]
     gone = run("get", "ORDERS.IN", "--by-id", "02" * 24, "--wait", "0")
 
@@ -274,8 +271,7 @@ def test_get_by_an_identifier_takes_only_that_message(run: Run) -> None:
     assert ["a", "long body", "c", "d"] == bodies(run("browse", "ORDERS.IN", "--json").stdout)
 
 
-@pytest.mark.usefixtures("queues")
-def test_get_prints_the_whole_of_a_long_body(run: Run) -> None:
+def test_get_prints_the_whole_of_a_long_body(run: Run, queues: None) -> None:
     run("put", "ORDERS.IN", "x" * 5_000)
 
     assert "x" * 5_000 + "\n" == run("get", "ORDERS.IN").stdout
@@ -296,8 +292,7 @@ def test_a_get_waits_and_selects_as_its_options_say(wait_s: float, message_id: s
 # -- capture
 
 
-@pytest.mark.usefixtures("five")
-def test_a_capture_does_not_continue_a_line_that_was_cut_off(run: Run, tmp_path: Path) -> None:
+def test_a_capture_does_not_continue_a_line_that_was_cut_off(run: Run, five: None, tmp_path: Path) -> None:
     (tmp_path / "some.jsonl").write_bytes(b'{"queue":"ORD')
 
     for _ in range(2):
@@ -307,8 +302,7 @@ def test_a_capture_does_not_continue_a_line_that_was_cut_off(run: Run, tmp_path:
     assert ('{"queue":"ORD', ["ORDERS.IN"] * 2) == (cut, [json.loads(line)["queue"] for line in whole])
 
 
-@pytest.mark.usefixtures("five")
-def test_a_capture_appends_the_matching_messages_to_the_file_and_counts_them(run: Run, tmp_path: Path) -> None:
+def test_a_capture_appends_the_matching_messages_to_the_file_and_counts_them(run: Run, five: None, tmp_path: Path) -> None:
     both = run("capture", "ORDERS.IN", "--out", "some.jsonl", "--where", "body=?", "--limit", "2")
     one = run("capture", "ORDERS.IN", "--out", "some.jsonl", "--where", "body=long*")
     record = run("capture", "ORDERS.IN", "--out", "all.jsonl", "--json")
@@ -332,8 +326,7 @@ def test_a_mistyped_property_that_was_to_be_left_out_is_named(run: Run, queues: 
     assert 1 == captured.stderr.count("warning")
 
 
-@pytest.mark.usefixtures("five")
-def test_a_capture_goes_to_standard_output_without_a_file(run: Run, tmp_path: Path) -> None:
+def test_a_capture_goes_to_standard_output_without_a_file(run: Run, five: None, tmp_path: Path) -> None:
     captured = run("capture", "ORDERS.IN", "--limit", "1")
     (tmp_path / "copy.jsonl").write_text(captured.stdout)
 

@@ -41,8 +41,9 @@ def bodies(run: Run, queue: str) -> list[str]:
     return [json.loads(line)["body"] for line in run("browse", queue, "--json").stdout.splitlines()]
 
 
-@pytest.mark.usefixtures("editor")
-def test_an_edited_message_is_back_on_its_queue_and_its_story_names_the_person(run: Run, poison: str, tmp_path: Path) -> None:
+def test_an_edited_message_is_back_on_its_queue_and_its_story_names_the_person(
+    run: Run, editor: None, poison: str, tmp_path: Path
+) -> None:
     (tmp_path / "edited_shop.py").write_text(APP)
     [before] = [json.loads(line)["descriptor"] for line in run("browse", "ORDERS.BOQ", "--json").stdout.splitlines()]
 
@@ -62,8 +63,7 @@ def test_an_edited_message_is_back_on_its_queue_and_its_story_names_the_person(r
     assert [] == list(tmp_path.glob("mqflow-edit-*"))
 
 
-@pytest.mark.usefixtures("editor")
-def test_a_user_without_a_name_can_edit_a_message(run: Run, poison: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_a_name_can_edit_a_message(run: Run, editor: None, poison: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
@@ -73,9 +73,8 @@ def test_a_user_without_a_name_can_edit_a_message(run: Run, poison: str, monkeyp
     assert f"user {os.getuid()}@{os.uname().nodename}" == json.loads(moved.stdout)["by"]
 
 
-@pytest.mark.usefixtures("editor")
 def test_a_body_that_the_handler_does_not_take_stays_and_the_text_is_kept(
-    run: Run, poison: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, editor: None, poison: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "refused_shop.py").write_text(APP)
     monkeypatch.setenv("EDITOR", "sed -i s/number/name/")
@@ -90,7 +89,6 @@ def test_a_body_that_the_handler_does_not_take_stays_and_the_text_is_kept(
     assert ('{"name": "7"}', 0o700) == (kept.read_text(), stat.S_IMODE(kept.parent.stat().st_mode))
 
 
-@pytest.mark.usefixtures("editor")
 @pytest.mark.parametrize(
     ("editing", "code", "said"),
     [
@@ -100,7 +98,7 @@ def test_a_body_that_the_handler_does_not_take_stays_and_the_text_is_kept(
     ],
 )
 def test_without_an_edit_nothing_is_moved_and_no_file_is_left(
-    run: Run, poison: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, editing: str, code: int, said: str
+    run: Run, editor: None, poison: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, editing: str, code: int, said: str
 ) -> None:
     monkeypatch.setenv("EDITOR", editing)
 
@@ -110,8 +108,7 @@ def test_without_an_edit_nothing_is_moved_and_no_file_is_left(
     assert (1, []) == (len(bodies(run, "ORDERS.BOQ")), list(tmp_path.glob("mqflow-edit-*")))
 
 
-@pytest.mark.usefixtures("editor")
-def test_without_a_ledger_to_record_the_edit_nothing_is_moved(run: Run, poison: str, tmp_path: Path) -> None:
+def test_without_a_ledger_to_record_the_edit_nothing_is_moved(run: Run, editor: None, poison: str, tmp_path: Path) -> None:
     (tmp_path / "data" / LEDGER_FILE).write_bytes(b"no ledger" * 100)
 
     refused = run("edit", "ORDERS.BOQ", poison)
@@ -121,9 +118,8 @@ def test_without_a_ledger_to_record_the_edit_nothing_is_moved(run: Run, poison: 
     assert "cannot be written: file is not a database. Repair" in refused.stderr
 
 
-@pytest.mark.usefixtures("editor")
 def test_a_disposition_queue_records_the_edit_if_the_ledger_cannot(
-    run: Run, poison: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, editor: None, poison: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("mqsc", stdin=f"DEFINE QLOCAL('{DISPOSITION_QUEUE}')")
     (tmp_path / "data" / LEDGER_FILE).write_bytes(b"no ledger" * 100)

@@ -211,8 +211,9 @@ def test_an_argument_that_cannot_be_encoded_is_named_with_the_committed_messages
 # -- the command
 
 
-@pytest.mark.usefixtures("queues")
-def test_a_line_that_is_nested_too_deeply_leaves_the_committed_units_and_names_the_next_line(run: Run, tmp_path: Path) -> None:
+def test_a_line_that_is_nested_too_deeply_leaves_the_committed_units_and_names_the_next_line(
+    run: Run, queues: None, tmp_path: Path
+) -> None:
     (tmp_path / "orders.jsonl").write_text("1\n" * 600 + "[" * 20_000 + "]" * 20_000 + "\n")
 
     stopped = run("put", "ORDERS.IN", "--jsonl", "orders.jsonl")
@@ -226,8 +227,7 @@ def put_ids(run: Run, *options: str) -> list[str]:
     return run("put", "ORDERS.IN", *options).stdout.split()
 
 
-@pytest.mark.usefixtures("queues")
-def test_the_result_is_the_identifiers_or_a_count_or_a_record(run: Run, tmp_path: Path) -> None:
+def test_the_result_is_the_identifiers_or_a_count_or_a_record(run: Run, queues: None, tmp_path: Path) -> None:
     (tmp_path / "orders.jsonl").write_text("1\n2\n3\n")
 
     named = put_ids(run, "a", "b")
@@ -243,7 +243,6 @@ def test_the_result_is_the_identifiers_or_a_count_or_a_record(run: Run, tmp_path
     assert {"queue": "ORDERS.IN", "put": 1, "in_doubt": 0} == record
 
 
-@pytest.mark.usefixtures("queues")
 @pytest.mark.parametrize(
     ("options", "expiry", "properties"),
     [
@@ -253,7 +252,7 @@ def test_the_result_is_the_identifiers_or_a_count_or_a_record(run: Run, tmp_path
     ],
 )
 def test_each_option_of_put_is_in_the_message(
-    run: Run, options: tuple[str, ...], expiry: int, properties: dict[str, str]
+    run: Run, queues: None, options: tuple[str, ...], expiry: int, properties: dict[str, str]
 ) -> None:
     put_ids(run, "x", *options)
 
@@ -263,8 +262,7 @@ def test_each_option_of_put_is_in_the_message(
     assert expiry - 300 < descriptor["expiry_tenths"] <= expiry
 
 
-@pytest.mark.usefixtures("queues")
-def test_a_message_can_be_persistent_on_any_queue_without_a_warning(run: Run) -> None:
+def test_a_message_can_be_persistent_on_any_queue_without_a_warning(run: Run, queues: None) -> None:
     explicit, silent = (run("put", "SMALL", "x", *option) for option in (("--persistent",), ()))
 
     assert (0, "", 0, "") == (explicit.exit_code, explicit.stderr, silent.exit_code, silent.stderr)
@@ -273,15 +271,13 @@ def test_a_message_can_be_persistent_on_any_queue_without_a_warning(run: Run) ->
 
 
 @pytest.mark.parametrize("given", ["customer", "=A17", ""])
-@pytest.mark.usefixtures("queues")
-def test_a_property_without_a_name_or_an_equals_sign_is_wrong_usage(run: Run, given: str) -> None:
+def test_a_property_without_a_name_or_an_equals_sign_is_wrong_usage(run: Run, queues: None, given: str) -> None:
     refused = run("put", "ORDERS.IN", "x", "--property", given)
 
     assert (2, True) == (refused.exit_code, f"--property: {given!r} is not NAME=VALUE." in refused.stderr)
 
 
-@pytest.mark.usefixtures("queues")
-def test_a_put_that_stops_exits_with_1_and_the_count(run: Run, tmp_path: Path) -> None:
+def test_a_put_that_stops_exits_with_1_and_the_count(run: Run, queues: None, tmp_path: Path) -> None:
     (tmp_path / "orders.jsonl").write_text("1\n{\n")
 
     stopped = run("put", "ORDERS.IN", "--jsonl", "orders.jsonl")
@@ -290,8 +286,7 @@ def test_a_put_that_stops_exits_with_1_and_the_count(run: Run, tmp_path: Path) -
     assert (1, "0\n", said) == (stopped.exit_code, stopped.stdout, stopped.stderr)
 
 
-@pytest.mark.usefixtures("queues")
-def test_the_lines_of_a_file_are_put_with_a_line_for_each_tenth(run: Run, tmp_path: Path) -> None:
+def test_the_lines_of_a_file_are_put_with_a_line_for_each_tenth(run: Run, queues: None, tmp_path: Path) -> None:
     (tmp_path / "orders.jsonl").write_text("1\n" * 500 + "\n" * 1_000)
 
     done = run("put", "ORDERS.IN", "--jsonl", "orders.jsonl")

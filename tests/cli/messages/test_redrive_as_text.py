@@ -68,8 +68,7 @@ def test_without_a_disposition_queue_there_are_no_records() -> None:
 # -- the result of a redrive
 
 
-@pytest.mark.usefixtures("dead")
-def test_the_result_has_a_row_for_each_target_and_each_reason(run: Run) -> None:
+def test_the_result_has_a_row_for_each_target_and_each_reason(run: Run, dead: None) -> None:
     printed = run("redrive", DLQ, "--to", "origin")
 
     head, rule, *rows = printed.stdout.splitlines()
@@ -85,8 +84,7 @@ def test_the_result_has_a_row_for_each_target_and_each_reason(run: Run) -> None:
     assert 1 == printed.exit_code
 
 
-@pytest.mark.usefixtures("dead")
-def test_a_script_reads_a_record_for_each_message(run: Run) -> None:
+def test_a_script_reads_a_record_for_each_message(run: Run, dead: None) -> None:
     dry, real = (
         [json.loads(line) for line in run("redrive", DLQ, "--to", "origin", "--json", *more).stdout.splitlines()]
         for more in (("--dry-run",), ())
@@ -103,33 +101,29 @@ def test_a_script_reads_a_record_for_each_message(run: Run) -> None:
     assert [each["message_id"] for each in dry] == [each["message_id"] for each in real]
 
 
-@pytest.mark.usefixtures("dead")
 @pytest.mark.parametrize(("limit", "moved"), [(1, ["one"]), (2, ["one", "two"]), (3, ["one", "two", "three"])])
-def test_the_limit_is_the_number_of_moved_messages(run: Run, limit: int, moved: list[str]) -> None:
+def test_the_limit_is_the_number_of_moved_messages(run: Run, dead: None, limit: int, moved: list[str]) -> None:
     done = run("redrive", DLQ, "--to", "OTHER", "--limit", str(limit))
 
     assert (0, moved) == (done.exit_code, on(run, "OTHER"))
     assert 4 - limit == len(on(run, DLQ))
 
 
-@pytest.mark.usefixtures("dead")
-def test_messages_that_stay_are_not_part_of_the_limit(run: Run) -> None:
+def test_messages_that_stay_are_not_part_of_the_limit(run: Run, dead: None) -> None:
     done = run("redrive", DLQ, "--to", "origin", "--where", "body=[tf]*", "--limit", "2", "--json")
 
     results = [json.loads(line)["result"] for line in done.stdout.splitlines()]
     assert ["moved", "stays", "stays"] == results
 
 
-@pytest.mark.usefixtures("dead")
-def test_a_redrive_without_a_message_says_so(run: Run) -> None:
+def test_a_redrive_without_a_message_says_so(run: Run, dead: None) -> None:
     empty, none = run("redrive", "OTHER", "--to", DLQ), run("redrive", DLQ, "--to", "OTHER", "--where", "body=nothing")
 
     assert (3, "", "There is no message on OTHER.\n") == (empty.exit_code, empty.stdout, empty.stderr)
     assert (3, "", f"There is no matching message on {DLQ}.\n") == (none.exit_code, none.stdout, none.stderr)
 
 
-@pytest.mark.usefixtures("dead")
-def test_the_journal_has_one_line_for_each_move_and_a_dry_run_writes_none(run: Run, tmp_path: Path) -> None:
+def test_the_journal_has_one_line_for_each_move_and_a_dry_run_writes_none(run: Run, dead: None, tmp_path: Path) -> None:
     journal = tmp_path / "moved.txt"
     assert 0 == run("redrive", DLQ, "--to", "OTHER", "--journal", "moved.txt", "--dry-run").exit_code
     assert "" == journal.read_text()
@@ -141,8 +135,7 @@ def test_the_journal_has_one_line_for_each_move_and_a_dry_run_writes_none(run: R
     assert 2 == len({int(line, 16) for line in lines})
 
 
-@pytest.mark.usefixtures("dead")
-def test_a_message_moves_as_often_as_the_option_says(run: Run) -> None:
+def test_a_message_moves_as_often_as_the_option_says(run: Run, dead: None) -> None:
     results = []
     for _ in range(3):
         only_one = ("--where", "body=one", "--journal", "moved.txt", "--again", "2", "--json")
@@ -152,8 +145,7 @@ def test_a_message_moves_as_often_as_the_option_says(run: Run) -> None:
     assert ["moved", "moved", "stays"] == results
 
 
-@pytest.mark.usefixtures("dead")
-def test_a_redrive_names_itself_only_if_it_puts_records(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_redrive_names_itself_only_if_it_puts_records(run: Run, dead: None, monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0 == run("mqsc", stdin="DEFINE QLOCAL(DISPOSED)").exit_code
     monkeypatch.setenv("MQFLOW_DISPOSITION_QUEUE", "DISPOSED")
 
@@ -183,8 +175,7 @@ def test_without_a_depth_there_is_no_progress(run: Run, dead: None, monkeypatch:
     assert ["OTHER", "4", "moved"] == moved.stdout.splitlines()[-1].split()
 
 
-@pytest.mark.usefixtures("dead")
-def test_each_record_of_a_redrive_is_whole(run: Run) -> None:
+def test_each_record_of_a_redrive_is_whole(run: Run, dead: None) -> None:
     shown = run("redrive", DLQ, "--to", "OTHER", "--where", "body=one", "--json")
     stays = run("redrive", DLQ, "--to", "origin", "--where", "body=four", "--json")
 
@@ -220,9 +211,8 @@ def interrupt() -> None:
     signal.raise_signal(signal.SIGINT)
 
 
-@pytest.mark.usefixtures("dead")
 def test_after_ctrl_c_in_a_commit_the_table_and_the_journal_have_each_move(
-    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    run: Run, dead: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     end_at_commit(monkeypatch, interrupt, 2)
 
@@ -233,8 +223,9 @@ def test_after_ctrl_c_in_a_commit_the_table_and_the_journal_have_each_move(
     assert 2 == len((tmp_path / "moved.txt").read_text().splitlines())
 
 
-@pytest.mark.usefixtures("dead")
-def test_a_move_in_doubt_is_in_the_table_and_in_the_journal(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_move_in_doubt_is_in_the_table_and_in_the_journal(
+    run: Run, dead: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     end_at_commit(monkeypatch, no_answer, 3)
 
     ended = run("redrive", DLQ, "--to", "OTHER", "--journal", "moved.txt")
@@ -246,8 +237,7 @@ def test_a_move_in_doubt_is_in_the_table_and_in_the_journal(run: Run, monkeypatc
     assert 3 == len((tmp_path / "moved.txt").read_text().splitlines())
 
 
-@pytest.mark.usefixtures("dead")
-def test_a_script_reads_which_move_is_in_doubt(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_script_reads_which_move_is_in_doubt(run: Run, dead: None, monkeypatch: pytest.MonkeyPatch) -> None:
     end_at_commit(monkeypatch, no_answer, 2)
 
     ended = run("redrive", DLQ, "--to", "OTHER", "--json")
@@ -259,8 +249,7 @@ def test_a_script_reads_which_move_is_in_doubt(run: Run, monkeypatch: pytest.Mon
 # -- replay
 
 
-@pytest.mark.usefixtures("dead")
-def test_a_replay_of_less_than_a_unit_of_work_puts_the_whole_file_or_nothing(run: Run) -> None:
+def test_a_replay_of_less_than_a_unit_of_work_puts_the_whole_file_or_nothing(run: Run, dead: None) -> None:
     run("capture", DLQ, "--out", "dead.jsonl")
     run("mqsc", stdin="ALTER QLOCAL('SMALL') MAXDEPTH(3)")
 
@@ -279,8 +268,7 @@ def test_a_replay_of_less_than_a_unit_of_work_puts_the_whole_file_or_nothing(run
     assert [{"message_id": each, "queue": "OTHER", "result": "put"} for each in captured] == records
 
 
-@pytest.mark.usefixtures("dead")
-def test_redacted_messages_are_counted_in_the_refusal(run: Run, tmp_path: Path) -> None:
+def test_redacted_messages_are_counted_in_the_refusal(run: Run, dead: None, tmp_path: Path) -> None:
     run("capture", DLQ, "--out", "dead.jsonl", "--limit", "2", "--redact", "body")
     run("capture", DLQ, "--out", "dead.jsonl", "--limit", "1")
 
@@ -290,9 +278,8 @@ def test_redacted_messages_are_counted_in_the_refusal(run: Run, tmp_path: Path) 
     assert [] == on(run, "OTHER")
 
 
-@pytest.mark.usefixtures("dead")
 @pytest.mark.parametrize("where", [(), ("--to", "OTHER", "--app", "some:app")])
-def test_a_replay_has_exactly_one_target(run: Run, where: tuple[str, ...]) -> None:
+def test_a_replay_has_exactly_one_target(run: Run, dead: None, where: tuple[str, ...]) -> None:
     run("capture", DLQ, "--out", "dead.jsonl")
 
     refused = run("replay", "dead.jsonl", *where)
@@ -321,8 +308,7 @@ async def book(order: str) -> str:
 """
 
 
-@pytest.mark.usefixtures("dead")
-def test_handlers_get_the_messages_with_the_queues_that_they_need(run: Run, tmp_path: Path) -> None:
+def test_handlers_get_the_messages_with_the_queues_that_they_need(run: Run, dead: None, tmp_path: Path) -> None:
     for number in range(3):  # each run is a process of its own for its user, and loads the application again
         (tmp_path / f"replayed_shop_{number}.py").write_text(APP)
     (tmp_path / "more.mqsc").write_text("DEFINE QLOCAL(BOOKED)")
@@ -351,8 +337,7 @@ def test_handlers_get_the_messages_with_the_queues_that_they_need(run: Run, tmp_
     assert ["two"] == [each for each in on(run, "ORDERS.IN") if each == "two"]  # the real queue stays as it is
 
 
-@pytest.mark.usefixtures("dead")
-def test_an_application_without_a_listener_replays_nothing(run: Run, tmp_path: Path) -> None:
+def test_an_application_without_a_listener_replays_nothing(run: Run, dead: None, tmp_path: Path) -> None:
     (tmp_path / "idle_shop.py").write_text("from mqflow import App\napp = App()\n")
     run("capture", DLQ, "--out", "dead.jsonl")
 

@@ -155,8 +155,7 @@ def put(run: Run, **order: int) -> None:
     assert 0 == done.exit_code, done.output
 
 
-@pytest.mark.usefixtures("hang_ups")
-def test_a_dead_process_is_replaced_and_a_hang_up_drains_all(run: Run) -> None:
+def test_a_dead_process_is_replaced_and_a_hang_up_drains_all(run: Run, hang_ups: None) -> None:
     with workers("--backend", "trio") as running:
         assert "served by process" in running.until("2 workers on embedded:./data?qmgr=QM1")
         for _ in range(2):

@@ -124,8 +124,7 @@ def test_another_queue_manager_is_refused_with_2058(negotiated: ChannelClient) -
     assert Reason.Q_MGR_NAME_ERROR == negotiated.connect(queue_manager="QM2").reason
 
 
-@pytest.mark.usefixtures("two_places")
-def test_a_socket_beyond_the_limit_is_refused_with_2025(dial: Dial) -> None:
+def test_a_socket_beyond_the_limit_is_refused_with_2025(dial: Dial, two_places: None) -> None:
     first, second, third = dial().begin(APP), dial().begin(APP), dial()
     third.negotiate()
     third.log_in(APP)
@@ -142,8 +141,7 @@ def second_conversation(client: ChannelClient, conversation: int = 3) -> int:
     return client.connect(conversation=conversation).reason
 
 
-@pytest.mark.usefixtures("two_places")
-def test_each_conversation_of_a_socket_takes_a_place(client: ChannelClient, dial: Dial) -> None:
+def test_each_conversation_of_a_socket_takes_a_place(client: ChannelClient, dial: Dial, two_places: None) -> None:
     assert 0 == second_conversation(client)
 
     assert Reason.MAX_CONNS_LIMIT_REACHED == second_conversation(client, 5)
@@ -153,9 +151,10 @@ def test_each_conversation_of_a_socket_takes_a_place(client: ChannelClient, dial
     assert Reason.MAX_CONNS_LIMIT_REACHED == other.connect().reason
 
 
-@pytest.mark.usefixtures("two_places")
 @pytest.mark.parametrize("first", [1, 3])
-def test_a_conversation_that_disconnects_gives_its_place_back(client: ChannelClient, dial: Dial, first: int) -> None:
+def test_a_conversation_that_disconnects_gives_its_place_back(
+    client: ChannelClient, dial: Dial, first: int, two_places: None
+) -> None:
     assert 0 == second_conversation(client)
 
     client.call(SegmentType.MQDISC, conversation=first)
@@ -166,8 +165,7 @@ def test_a_conversation_that_disconnects_gives_its_place_back(client: ChannelCli
     assert 0 == other.connect().reason
 
 
-@pytest.mark.usefixtures("two_places")
-def test_a_conversation_that_is_refused_takes_no_place(client: ChannelClient, dial: Dial) -> None:
+def test_a_conversation_that_is_refused_takes_no_place(client: ChannelClient, dial: Dial, two_places: None) -> None:
     client.send(SegmentType.SOCKET_ACTION, b"".join(n.to_bytes(4) for n in (5, 0, 1, 1, 2)), conversation=None)
     client.expect(SegmentType.SOCKET_ACTION)
     client.log_in(Credentials("guest", "guest"), conversation=5)

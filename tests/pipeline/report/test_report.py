@@ -357,9 +357,8 @@ def window(hour: datetime) -> tuple[datetime, datetime]:
     return hour, hour + timedelta(hours=1)
 
 
-@pytest.mark.usefixtures("elsewhere", "interpreted")
 def test_a_report_gathers_the_latest_rows_in_utc_and_the_totals_of_all_rows(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elsewhere: None, interpreted: None
 ) -> None:
     """In the night in which one hour is there twice, where the machine is."""
     monkeypatch.setattr(report_data, "ROWS_MAX", 3)
@@ -402,8 +401,7 @@ def test_a_report_gathers_the_latest_rows_in_utc_and_the_totals_of_all_rows(
     assert {"delay_accuracy", "poison_alert"} <= set(report.cut)
 
 
-@pytest.mark.usefixtures("elsewhere", "interpreted")
-def test_days_are_the_sums_of_their_hours(spark: SparkSession) -> None:
+def test_days_are_the_sums_of_their_hours(spark: SparkSession, elsewhere: None, interpreted: None) -> None:
     hours = [datetime(2026, 1, 1, 2, tzinfo=UTC), datetime(2026, 1, 1, 23, tzinfo=UTC), datetime(2026, 1, 2, 0, tzinfo=UTC)]
     columns = "queue string, handler string, exc_class string, messages bigint, poisoned bigint, deliveries bigint"
     rows = [(window(at), "Q", "h", None, 10 + n, 1 + n, 20) for n, at in enumerate(hours)]

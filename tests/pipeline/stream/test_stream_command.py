@@ -54,9 +54,8 @@ def stream(journal: Path | str, tables: Path | str, *more: str) -> tuple[Result,
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.usefixtures("interpreted")
 def test_a_stream_brings_all_tables_up_to_date_and_sends_a_new_alert_once_to_each_receiver(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, interpreted: None
 ) -> None:
     journal, tables, got = tmp_path / "journal", tmp_path / "tables", tmp_path / "got"
     (tmp_path / "program.py").write_text(KEEPS)
