@@ -4,17 +4,21 @@
 `--compose` creates a file for the application and a queue manager of IBM. The folder `templates` has the files.
 """
 
+import base64
+import hashlib
+import io
 import re
+import zipfile
 from collections.abc import Callable
-from importlib.metadata import distribution
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
 from shlex import quote
 from typing import Final
 
 import click
 
+import mqflow
 from mqflow.app.errors import ConfigurationError
-from mqflow.cli.applications.wheel import is_from_index, make_wheel
 
 __all__ = ("command",)
 
@@ -32,6 +36,8 @@ _TRIED: Final = ("mqflow mqsc queues.mqsc", """mqflow put NAMES.IN '{"name": "Ad
 _NOT_IN_LABELS: Final = re.compile("[^a-z0-9]+")
 _LABEL_CHARS: Final = 40
 """The largest number of characters of a label. Kubernetes allows 63, and adds some for each pod."""
+_METADATA: Final = ("METADATA", "WHEEL", "entry_points.txt", "licenses/LICENSE")
+_PACKAGE: Final = Path(mqflow.__file__).parent
 
 
 def _files(kind: str, name: str) -> dict[str, str]:
@@ -89,9 +95,9 @@ def command(folder: Path, kinds: tuple[str, ...]) -> None:
         return
     _write(folder, files)
     find_links = ""
-    mqflow = distribution("mqflow")
-    if not is_from_index(mqflow):
-        wheel, content = make_wheel(mqflow)
+    installed = distribution("mqflow")
+    if not is_from_index(installed):
+        wheel, content = make_wheel(installed)
         (folder / "wheels").mkdir(exist_ok=True)
         (folder / "wheels" / wheel).write_bytes(content)
         find_links = "--find-links wheels "
@@ -99,3 +105,36 @@ def command(folder: Path, kinds: tuple[str, ...]) -> None:
     tried = ("mqflow plugins",) if kind == "plugin" else _TRIED
     for line in (f"cd {quote(str(folder))}", f"pip install {find_links}-e '.[test]'", "pytest", *tried):
         click.echo(f"  {line}")
+
+
+def is_from_index(distribution: Distribution) -> bool:
+    """Return whether pip installed the distribution from a package index, and not from a folder or a file (PEP 610)."""
+    return distribution.read_text("direct_url.json") is None
+
+
+def make_wheel(distribution: Distribution) -> tuple[str, bytes]:
+    """Return the file name and the content of a wheel, with the modules and the metadata of the installed mqflow.
+
+    Raises `OSError` if a file of the installation cannot be read.
+    """
+    stem = f"{distribution.name}-{distribution.version}"
+    files = {f"mqflow/{path.relative_to(_PACKAGE).as_posix()}": path.read_bytes() for path in _modules()}
+    for name in _METADATA:
+        if (text := distribution.read_text(name)) is not None:
+            files[f"{stem}.dist-info/{name}"] = text.encode()
+    record = f"{stem}.dist-info/RECORD"
+    lines = [f"{name},sha256={_digest(content)},{len(content)}" for name, content in files.items()]
+    files[record] = "\n".join((*lines, f"{record},,", "")).encode()
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return f"{stem}-py3-none-any.whl", made.getvalue()
+
+
+def _modules() -> list[Path]:
+    return sorted(path for path in _PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+
+
+def _digest(content: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode("ascii")

@@ -1,7 +1,7 @@
 """Writes C headers and client libraries: `mqflow standin library` for programs in any language, `mqflow standin kit` for pymqi.
 
 The libraries start Python in the process of the program. The layouts of the headers come from `mqi.c_structures`, the names and
-numbers of the constants from `constants`. No text of IBM is copied.
+numbers of the constants from constants.txt. No text of IBM is copied.
 """
 
 import re
@@ -10,21 +10,33 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from ast import literal_eval
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from ctypes.util import find_library
 from pathlib import Path
 from string import Template
 from typing import Final
 
+from msgspec import Struct
+
 from mqflow.mqi.c_structures import MQCD, MQCHARV, Layout
 from mqflow.mqi.c_structures import STRUCTURES as MQI_STRUCTURES
 from mqflow.standin.calls.table import BAGS, CALLS, SIGNATURES, SYMBOLS
-from mqflow.standin.library.constants import read_constants
 from mqflow.standin.library.install import StandInError
 from mqflow.standin.library.layouts import EACH_VERSION, INITIAL, STRUCTURES, Initial, Value
 from mqflow.standin.library.shared_library import write_for_linker
 
-__all__ = ("EMBEDDED", "HEADERS", "LIBRARIES", "write_development_kit", "write_headers", "write_kit", "write_libraries")
+__all__ = (
+    "EMBEDDED",
+    "HEADERS",
+    "LIBRARIES",
+    "read_constants",
+    "write_development_kit",
+    "write_headers",
+    "write_kit",
+    "write_libraries",
+)
 
 EMBEDDED: Final = "MQFLOW_STANDIN_EMBEDDED"
 """The variable that is set while the library starts Python in a program."""
@@ -387,3 +399,36 @@ def _names_of_values(groups: Mapping[str, Mapping[int, str]]) -> str:
             f'static inline char *{group}_STR(MQLONG v) {{\nswitch (v) {{\n{cases}default: return (char *)"";\n}}\n}}\n'
         )
     return "".join(parts)
+
+
+class Constants(Struct, frozen=True):
+    """The constants, and the names of numbers."""
+
+    #: For each header its constants.
+    of_header: Mapping[str, Mapping[str, int | bytes]]
+    #: For each group, for example MQRC, its numbers with their names.
+    names: Mapping[str, Mapping[int, str]]
+
+
+def read_constants() -> Constants:
+    """Return the constants of the table. Its first lines describe its form."""
+    of_header: defaultdict[str, dict[str, int | bytes]] = defaultdict(dict)
+    names: defaultdict[str, dict[int, str]] = defaultdict(dict)
+    header = group = ""
+    for line in Path(__file__).with_name("constants.txt").read_text(encoding="ascii").splitlines():
+        if line.startswith("["):
+            header, group = line.strip("[]").split()
+        elif not line.startswith("#"):
+            for item in line.split():
+                short, text = item.lstrip("~").split("=", 1)
+                name = short[1:] if short.startswith("/") else f"{group}_{short}"
+                value: int | bytes = literal_eval(f"b{text}") if text.startswith('"') else int(text)
+                of_header[header][name] = value
+                if isinstance(value, int) and not item.startswith("~"):
+                    names[group][_as_mqlong(value)] = name
+    return Constants(of_header, names)
+
+
+def _as_mqlong(value: int) -> int:
+    """Return the number that a C program has in an MQLONG: a mask of 32 bits is negative there."""
+    return (value + 2**31) % 2**32 - 2**31

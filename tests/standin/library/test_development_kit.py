@@ -19,8 +19,7 @@ from mqflow.embedded.wire.server.listener import serve
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.c_structures import STRUCTURES
 from mqflow.standin.calls.buffers import Conversion
-from mqflow.standin.library.constants import read_constants
-from mqflow.standin.library.development_kit import HEADERS, write_development_kit, write_headers
+from mqflow.standin.library.development_kit import HEADERS, read_constants, write_development_kit, write_headers
 from mqflow.standin.library.install import StandInError
 from mqflow.standin.library.layouts import EACH_VERSION
 from mqflow.standin.library.layouts import STRUCTURES as OF_HEADERS
