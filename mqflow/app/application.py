@@ -21,20 +21,10 @@ from mqflow.app.channels.location import when_free
 from mqflow.app.config.plugins import Group, named
 from mqflow.app.config.settings import Settings, check_settings, url_is_set
 from mqflow.app.errors import ConfigurationError
+from mqflow.app.handlers import mistakes
 from mqflow.app.handlers.codecs import Codec
 from mqflow.app.handlers.handler import Handler, Place, Where
 from mqflow.app.handlers.listener_declaration import Listener, ListenerKeywords, Publisher
-from mqflow.app.handlers.mistakes import (
-    check_decide,
-    check_hooks,
-    check_lifespan,
-    check_sequence,
-    check_startup,
-    check_switch,
-    check_target,
-    check_text,
-    entered,
-)
 from mqflow.app.handlers.outgoing_message import PutKeywords, with_codec
 from mqflow.app.router import (
     HandlerDeclaration,
@@ -107,8 +97,8 @@ class App:
             raise ConfigurationError(f"App(name={name!r}): the name is a text.")
         if settings is not None:
             check_settings(settings)
-        check_decide(decide)
-        check_sequence("App", "hooks", hooks)
+        mistakes.check_decide(decide)
+        mistakes.check_sequence("App", "hooks", hooks)
         #: The settings of the application; None if they are loaded from environment and mqflow.toml when it runs.
         self.settings: Settings | None = settings
         self.url: Final = url
@@ -116,12 +106,12 @@ class App:
         #: Objects with `consume`, `publish` or `decided`. A name of a plugin is replaced by the plugin.
         self.middleware: Final[list[Any]] = list(layers_of("App", middleware))
         self.hooks: Final[list[Hook]] = list(named(Group.HOOKS, hooks))
-        check_hooks(self.hooks)
+        mistakes.check_hooks(self.hooks)
         self.codec: Final = codec_of(codec)
         #: The function that makes the backout decision.
         self.decide: Decide = decide
         if lifespan is not None:
-            check_lifespan(lifespan)
+            mistakes.check_lifespan(lifespan)
         self._lifespan = lifespan
         self._listeners: dict[str, Listener] = {}
         self._publishers: list[Publisher] = []
@@ -239,7 +229,7 @@ class App:
         DEFPRTY) decides. With `delay`, a timedelta or seconds, the message becomes available after that time. Raises `MQIError`
         2013 if `expiry_s` is not positive or is shorter than the delay, and 2046 for an invalid delay.
         """
-        check_target("publisher", queue, "", of_topics="")
+        mistakes.check_target("publisher", queue, "", of_topics="")
         made = Publisher(
             queue=queue,
             persistent=persistent,
@@ -266,7 +256,7 @@ class App:
         self._check_not_running("delay_processor")
         if not isinstance(concurrency, int) or concurrency < 1:
             raise ConfigurationError(f"concurrency={concurrency!r}: it must be a number, 1 or more.")
-        check_switch("delay_processor", "own_authority", own_authority)
+        mistakes.check_switch("delay_processor", "own_authority", own_authority)
         self._delay_processors = concurrency
         self._delay_processors_have_own_authority = own_authority
 
@@ -316,7 +306,7 @@ class App:
                 f"schedule({when!r}) has no queue. It puts messages on a queue, and a listener handles them: "
                 "app.schedule('0 6 * * *', 'NIGHTLY'), and @app.listener('NIGHTLY') above the function."
             )
-        check_target("schedule", queue, "", of_topics="")
+        mistakes.check_target("schedule", queue, "", of_topics="")
         self._check_not_running("schedule")
         if any(other.name == (name or queue) for other in self._schedules):
             raise ConfigurationError(
@@ -328,14 +318,14 @@ class App:
 
     def on_start(self, function: Startup) -> Startup:
         """Call the function at each start, before a listener gets its first message. Returns the function."""
-        check_startup("on_start", function)
+        mistakes.check_startup("on_start", function)
         self._check_not_running("on_start")
         self._on_start.append(function)
         return function
 
     def on_stop(self, function: Startup) -> Startup:
         """Call the function at each stop, after the last unit of work is settled. Returns the function."""
-        check_startup("on_stop", function)
+        mistakes.check_startup("on_stop", function)
         self._check_not_running("on_stop")
         self._on_stop.append(function)
         return function
@@ -350,7 +340,7 @@ class App:
 
         Delay processors and schedules stay. Raises `ConfigurationError`, with the names that exist, if a name is unknown.
         """
-        check_sequence("listen_only", "names", names)
+        mistakes.check_sequence("listen_only", "names", names)
         self._check_not_running("listen_only")
         declared = self._listener_names()
         known = {name for listeners in declared.values() for both in listeners.values() for name in both}
@@ -474,7 +464,7 @@ class App:
 
         Raises `MQIError` 2428 if there is no such subscription, and 2429 if an application uses it.
         """
-        check_text("unsubscribe", "durable", durable)
+        mistakes.check_text("unsubscribe", "durable", durable)
         await self._run().unsubscribe(durable)
 
     def request(
@@ -517,7 +507,7 @@ class App:
         """
         wanted = TopicSubscription(topic=topic, durable=durable, selector=selector, character_wildcards=character_wildcards)
         chosen = chosen_target("consumer", queue, wanted)
-        check_switch("consumer", "transacted", transacted)
+        mistakes.check_switch("consumer", "transacted", transacted)
         return self._run().consumer(chosen or queue, selector=selector, transacted=transacted)
 
     # -- runs
@@ -605,7 +595,7 @@ class App:
         running.starts_in = anyio.get_current_task().id
         stack.push_async_callback(running.close_sessions)
         if self._lifespan is not None:
-            await stack.enter_async_context(entered(self._lifespan, self))
+            await stack.enter_async_context(mistakes.entered(self._lifespan, self))
         for function in reversed(self._on_stop):
             stack.push_async_callback(_call, function)
         stack.callback(running.stop)  # always, so that no put of an on_stop function waits for a queue manager

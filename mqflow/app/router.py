@@ -11,19 +11,10 @@ from msgspec import Struct
 
 from mqflow.app.config.plugins import Group, named
 from mqflow.app.errors import ConfigurationError
+from mqflow.app.handlers import mistakes
 from mqflow.app.handlers.codecs import Codec
 from mqflow.app.handlers.handler import Where
 from mqflow.app.handlers.listener_declaration import ListenerKeywords, ListenerOptions, Publisher, PutsMessages
-from mqflow.app.handlers.mistakes import (
-    check_codec,
-    check_hooks,
-    check_layers,
-    check_selector,
-    check_sequence,
-    check_switch,
-    check_target,
-    check_text,
-)
 from mqflow.app.handlers.outgoing_message import PutKeywords, with_codec
 from mqflow.runtime.listener.subscriber import TopicSubscription
 from mqflow.verbs import Put
@@ -146,7 +137,7 @@ class Router:
         The method `put` of the result needs the application and the prefix. It raises `ConfigurationError` if no application
         has included the router, or if it was included more than once.
         """
-        check_target("publisher", queue, "", of_topics="")
+        mistakes.check_target("publisher", queue, "", of_topics="")
         self._check_open(f"publisher({queue!r})")
         made = Publisher(
             queue=queue,
@@ -247,11 +238,11 @@ def scope_of(
 
 def layers_of(call: str, middleware: Sequence[Any]) -> Sequence[Any]:
     """Return the middleware. A text is the name of a plugin. Raises `ConfigurationError` for any other object."""
-    check_sequence(call, "middleware", middleware)
+    mistakes.check_sequence(call, "middleware", middleware)
     layers = named(Group.MIDDLEWARE, middleware)
-    check_layers(layers)
+    mistakes.check_layers(layers)
     # `hasattr`, because a layer need not have `wants`. A layer that has it is also a hook.
-    check_hooks(layer for layer in layers if hasattr(layer, "wants"))
+    mistakes.check_hooks(layer for layer in layers if hasattr(layer, "wants"))
     return layers
 
 
@@ -267,11 +258,11 @@ def options_of(place: str, options: ListenerKeywords, defaults: ListenerKeywords
 
 def chosen_target(call: str, queue: str, wanted: TopicSubscription) -> TopicSubscription | None:
     """Return the subscription, or None for a queue. Raises `ConfigurationError` if the arguments contradict each other."""
-    check_text(call, "durable", wanted.durable)
-    check_switch(call, "character_wildcards", wanted.character_wildcards)
+    mistakes.check_text(call, "durable", wanted.durable)
+    mistakes.check_switch(call, "character_wildcards", wanted.character_wildcards)
     of_topics = "durable" if wanted.durable else "character_wildcards" if wanted.character_wildcards else ""
-    check_target(call, queue, wanted.topic, of_topics=of_topics)
-    check_selector(call, wanted.selector)
+    mistakes.check_target(call, queue, wanted.topic, of_topics=of_topics)
+    mistakes.check_selector(call, wanted.selector)
     return wanted if wanted.topic else None
 
 
@@ -286,7 +277,7 @@ def declaring(
 ) -> Callable[[F], F]:
     """Check the arguments of a call of `listener`. Return a decorator that adds the declaration of its function."""
     chosen, own_codec = chosen_target("listener", queue, wanted), codec_of(codec)
-    check_text("listener", "name", name)
+    mistakes.check_text("listener", "name", name)
 
     def declare(function: F) -> F:
         add(HandlerDeclaration(function, queue, chosen, wanted.selector, where, own_codec, name, options))
@@ -299,7 +290,7 @@ def codec_of(codec: Codec | str | None) -> Codec | None:
     """Return the codec. A text is the name of a plugin. Raises `PluginError`, with the names of the installed codecs."""
     if not isinstance(codec, str):
         if codec is not None:
-            check_codec(codec)
+            mistakes.check_codec(codec)
         return codec
     found: Codec = named(Group.CODECS, (codec,))[0]
     return found

@@ -12,29 +12,8 @@ from typing import Final, NoReturn, TypeVar, TypeVarTuple
 
 from msgspec.structs import replace
 
+from mqflow.bindings import handles, limits
 from mqflow.bindings.dialects.base import Dialect
-from mqflow.bindings.handles import (
-    LEAST_ROOM,
-    LITTLE_ENDIAN,
-    Bound,
-    BoundHandle,
-    GetStructures,
-    plan_get,
-    same_message,
-    wants_handle,
-    with_wait,
-)
-from mqflow.bindings.limits import (
-    MESSAGE_BYTES_MAX,
-    USER_CHARS,
-    Unfit,
-    numbers_fit,
-    unfit_attribute,
-    unfit_get,
-    unfit_put,
-    unfit_subscription,
-    unfit_user,
-)
 from mqflow.bindings.structures import CHARS, FIRST_CHARACTER_SELECTOR, MQGMO, MQOD, MQPMO, MQSRO, Strings, fresh
 from mqflow.bindings.subscriptions import BoundSubscription, answered, asked, signed
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -60,7 +39,7 @@ from mqflow.world import Clock
 
 __all__ = ("BoundConnection",)
 
-OwnHandle = TypeVar("OwnHandle", bound=Bound)
+OwnHandle = TypeVar("OwnHandle", bound=handles.Bound)
 _Answer = TypeVar("_Answer")
 _Arguments = TypeVarTuple("_Arguments")
 
@@ -85,7 +64,7 @@ class BoundConnection:
         # True if a verb has shown that the connection is gone.
         self._lost = False
 
-    def open(self, target: ObjectDescriptor | str, options: OpenOption) -> BoundHandle:
+    def open(self, target: ObjectDescriptor | str, options: OpenOption) -> handles.BoundHandle:
         """Return a handle on the object (MQOPEN)."""
         described = object_descriptor(target)
         name = described.name
@@ -99,12 +78,12 @@ class BoundConnection:
             self._refuse(completion, reason, "MQOPEN", name)
         found = MQOD.text(opened, "ObjectName") if described.object_type == ObjectType.Q else name
         resolved, manager = MQOD.text(opened, "ResolvedQName"), MQOD.text(opened, "ResolvedQMgrName")
-        return BoundHandle(self, hobj, found or described.object_string, OpenOption(options), resolved, manager)
+        return handles.BoundHandle(self, hobj, found or described.object_string, OpenOption(options), resolved, manager)
 
     def close(self, handle: ObjectHandle | SubscriptionHandle, options: CloseOption = CloseOption.NONE) -> None:
         """Close an object or a subscription (MQCLOSE)."""
         bits = int(options)
-        bound = self._begin_on("MQCLOSE", handle, Bound)
+        bound = self._begin_on("MQCLOSE", handle, handles.Bound)
         completion, reason = self._run(self._mqi.close, bound.number, bits)
         bound.open = completion == _FAILED  # with a warning, such as 2241 of an incomplete group, the object is closed
         if completion != _OK:
@@ -122,7 +101,7 @@ class BoundConnection:
         """Put a message (MQPUT)."""
         md, pmo = self._to_put(descriptor, options, context, "MQPUT", body)
         data = bytes(body)
-        bound = self._begin_on("MQPUT", handle, BoundHandle)
+        bound = self._begin_on("MQPUT", handle, handles.BoundHandle)
         answered = self._run(self._mqi.put, bound.number, md, pmo, data)
         return self._was_put(answered, "MQPUT", handle.name)
 
@@ -153,7 +132,7 @@ class BoundConnection:
         Without `buffer_bytes_max`, the message is whole, at any length. A call that only unlocks a browsed message returns
         None too.
         """
-        bound = self._begin_on("MQGET", handle, BoundHandle)
+        bound = self._begin_on("MQGET", handle, handles.BoundHandle)
         try:
             plan = bound.plan
             if plan is None or plan.options is not options:
@@ -161,14 +140,14 @@ class BoundConnection:
             if not plan.sizes_itself:
                 assert options.buffer_bytes_max is not None  # noqa: S101 - a plan without a size takes any body
                 try:
-                    return self._get_once(bound, plan, min(options.buffer_bytes_max, MESSAGE_BYTES_MAX))
+                    return self._get_once(bound, plan, min(options.buffer_bytes_max, limits.MESSAGE_BYTES_MAX))
                 except MQIError as error:
                     if error.reason != Reason.DATA_LENGTH_ERROR:
                         raise
                 # The channel carries no buffer of this length, and so no message of this length: every message fits.
-                plan = bound.plan = plan_get(options, whole=True)
+                plan = bound.plan = handles.plan_get(options, whole=True)
             ends_at = self._clock.monotonic() + options.wait_ms / 1_000
-            got = self._get_with_less(bound, plan, bound.room, LEAST_ROOM)
+            got = self._get_with_less(bound, plan, bound.room, handles.LEAST_ROOM)
             if got is None or got.reason != Reason.TRUNCATED_MSG_FAILED:
                 return got
             return self._get_with_room(bound, plan, got, ends_at)
@@ -178,7 +157,7 @@ class BoundConnection:
     def inquire(self, handle: ObjectHandle, selectors: Sequence[int]) -> Inquired:
         """Return the attributes of the object that the handle names (MQINQ); for an alias, those of the alias itself."""
         self._check_lengths(selectors, "MQINQ", handle)
-        bound = self._begin_on("MQINQ", handle, BoundHandle)
+        bound = self._begin_on("MQINQ", handle, handles.BoundHandle)
         found, completion, reason = self._run(self._mqi.inquire, bound.number, selectors)
         if completion == _FAILED:
             self._refuse(completion, reason, "MQINQ", handle.name)
@@ -192,36 +171,36 @@ class BoundConnection:
             if selector < FIRST_CHARACTER_SELECTOR:
                 said[selector] = int(value)
             else:
-                self._check(unfit_attribute(selector, str(value), CHARS[selector]), "MQSET", handle.name)
+                self._check(limits.unfit_attribute(selector, str(value), CHARS[selector]), "MQSET", handle.name)
                 said[selector] = str(value).encode().ljust(CHARS[selector])
-        bound = self._begin_on("MQSET", handle, BoundHandle)
+        bound = self._begin_on("MQSET", handle, handles.BoundHandle)
         completion, reason = self._run(self._mqi.set, bound.number, said)
         if completion != _OK:
             self._refuse(completion, reason, "MQSET", handle.name)
 
     def subscribe(self, descriptor: SubscriptionDescriptor, queue: ObjectHandle | None = None) -> Subscribed:
         """Make, resume or alter a subscription (MQSUB)."""
-        self._check(unfit_subscription(descriptor), "MQSUB", descriptor.name)
+        self._check(limits.unfit_subscription(descriptor), "MQSUB", descriptor.name)
         strings = Strings()
-        with numbers_fit(Reason.SD_ERROR, "MQSUB", self.queue_manager_name):
+        with limits.numbers_fit(Reason.SD_ERROR, "MQSUB", self.queue_manager_name):
             sd = asked(descriptor, strings)
         given = 0
         if queue is None:
             self._begin("MQSUB", descriptor.name)
         else:
-            given = self._begin_on("MQSUB", queue, BoundHandle).number
+            given = self._begin_on("MQSUB", queue, handles.BoundHandle).number
         said, hobj, hsub, completion, reason = self._run(self._mqi.subscribe, sd, given)
         if completion == _FAILED:
             self._refuse(completion, reason, "MQSUB", descriptor.name or descriptor.object_string or descriptor.object_name)
         subscribed = answered(descriptor, said, strings)
         name = subscribed.name or subscribed.topic_string
         if queue is None or signed(hobj) != signed(given):  # MQSUB has opened a managed queue
-            queue = managed = BoundHandle(self, signed(hobj), name, OpenOption.INPUT_AS_Q_DEF, "")
+            queue = managed = handles.BoundHandle(self, signed(hobj), name, OpenOption.INPUT_AS_Q_DEF, "")
             self._name_managed(managed)
         handle = BoundSubscription(self, signed(hsub), name)
         return Subscribed(handle=handle, queue=queue, descriptor=subscribed, reason=reason)
 
-    def _name_managed(self, queue: BoundHandle) -> None:
+    def _name_managed(self, queue: handles.BoundHandle) -> None:
         """Inquire the name of the queue that MQSUB opened: other handles need the name to get from that queue."""
         with suppress(MQIError):  # this handle can get without the name
             queue.name = queue.resolved_queue = str(self.inquire(queue, (_QUEUE_NAME,)).values[_QUEUE_NAME]).rstrip()
@@ -301,17 +280,17 @@ class BoundConnection:
         ):
             if len(text) > OBJECT_NAME_CHARS_MAX:
                 raise error_for(reason, verb, described.name, self.queue_manager_name)
-        self._check(unfit_user(described.alternate_user), verb, described.name)
+        self._check(limits.unfit_user(described.alternate_user), verb, described.name)
         return MQOD.pack(
             ObjectType=int(described.object_type),
             ObjectName=padded(described.name, OBJECT_NAME_CHARS_MAX),
             ObjectQMgrName=padded(described.queue_manager, OBJECT_NAME_CHARS_MAX),
             DynamicQName=padded(described.dynamic_name, OBJECT_NAME_CHARS_MAX),
-            AlternateUserId=padded(described.alternate_user, USER_CHARS),
+            AlternateUserId=padded(described.alternate_user, limits.USER_CHARS),
             **strings,
         )
 
-    def _check(self, unfit: Unfit | None, verb: str, name: str = "") -> None:
+    def _check(self, unfit: limits.Unfit | None, verb: str, name: str = "") -> None:
         if unfit is not None:
             raise error_for(unfit[0], verb, name, self.queue_manager_name, unfit[1])
 
@@ -327,15 +306,15 @@ class BoundConnection:
         error.completion = CompletionCode.WARNING if completion == CompletionCode.WARNING else CompletionCode.FAILED
         raise error
 
-    def _planned(self, handle: BoundHandle, options: GetOptions) -> GetStructures:
-        if wants_handle(options):
+    def _planned(self, handle: handles.BoundHandle, options: GetOptions) -> handles.GetStructures:
+        if handles.wants_handle(options):
             detail = "This adapter makes no message handles: PROPERTIES_FORCE_MQRFH2 gives the same properties in the data"
             raise error_for(Reason.FUNCTION_NOT_SUPPORTED, "MQGET", handle.name, self.queue_manager_name, detail)
-        self._check(unfit_get(options), "MQGET", handle.name)
-        with numbers_fit(Reason.MD_ERROR, "MQGET", self.queue_manager_name):
-            return plan_get(options)
+        self._check(limits.unfit_get(options), "MQGET", handle.name)
+        with limits.numbers_fit(Reason.MD_ERROR, "MQGET", self.queue_manager_name):
+            return handles.plan_get(options)
 
-    def _get_once(self, handle: BoundHandle, plan: GetStructures, room: int) -> Got | None:
+    def _get_once(self, handle: handles.BoundHandle, plan: handles.GetStructures, room: int) -> Got | None:
         body, md, gmo, length, completion, reason = self._mqi.get(
             self._hconn, handle.number, fresh(plan.md), fresh(plan.gmo), room
         )
@@ -347,7 +326,7 @@ class BoundConnection:
             return None
         # With most warnings, MQGET has removed the message from the queue. So `Got` has both the data and the reason.
         return Got(
-            descriptor=MessageDescriptor.from_bytes(md, little_endian=LITTLE_ENDIAN),
+            descriptor=MessageDescriptor.from_bytes(md, little_endian=handles.LITTLE_ENDIAN),
             body=body,
             reason=reason,
             data_bytes=length,
@@ -355,7 +334,7 @@ class BoundConnection:
             message_token=MQGMO.raw(gmo, "MsgToken"),
         )
 
-    def _get_with_less(self, handle: BoundHandle, plan: GetStructures, room: int, least: int) -> Got | None:
+    def _get_with_less(self, handle: handles.BoundHandle, plan: handles.GetStructures, room: int, least: int) -> Got | None:
         """Get into a buffer of `room` bytes, or into a smaller buffer if the channel carries less, down to `least` bytes.
 
         Source: IBM, rc2010: an MQI client gets 2010 if BufferLength exceeds the length negotiated for its channel.
@@ -368,15 +347,17 @@ class BoundConnection:
                     raise
             room = handle.make_less_room(room, least)
 
-    def _get_with_room(self, handle: BoundHandle, plan: GetStructures, got: Got, ends_at: float) -> Got | None:
+    def _get_with_room(self, handle: handles.BoundHandle, plan: handles.GetStructures, got: Got, ends_at: float) -> Got | None:
         """Get a message that was too long for the buffer. If another program has got it, wait for the next until `ends_at`."""
         wait_ms = plan.options.wait_ms
         while True:
             room = handle.make_room(got.data_bytes, converted=plan.converts)
-            again = self._get_with_less(handle, plan_get(same_message(plan.options, got.descriptor)), room, got.data_bytes)
+            again = self._get_with_less(
+                handle, handles.plan_get(handles.same_message(plan.options, got.descriptor)), room, got.data_bytes
+            )
             if again is None:
                 left_ms = wait_ms if wait_ms == WAIT_UNLIMITED else max(0, round((ends_at - self._clock.monotonic()) * 1_000))
-                again = self._get_once(handle, plan_get(with_wait(plan.options, left_ms)), handle.room)
+                again = self._get_once(handle, handles.plan_get(handles.with_wait(plan.options, left_ms)), handle.room)
             if again is None or again.reason != Reason.TRUNCATED_MSG_FAILED:
                 return again
             got = again
@@ -387,20 +368,20 @@ class BoundConnection:
         if isinstance(body, str):
             detail = "A body is bytes: encode the text, and set the descriptor's ccsid to its character set"
             raise error_for(Reason.BUFFER_ERROR, verb, queue_manager=self.queue_manager_name, detail=detail)
-        self._check(unfit_put(descriptor, options), verb)
-        if context is not None and not (isinstance(context, BoundHandle) and context.connection is self):
+        self._check(limits.unfit_put(descriptor, options), verb)
+        if context is not None and not (isinstance(context, handles.BoundHandle) and context.connection is self):
             detail = "The input handle belongs to another connection"
             raise error_for(Reason.CONTEXT_HANDLE_ERROR, verb, _name_of(context), self.queue_manager_name, detail)
         pmo = MQPMO.pack(Options=int(options), Context=context.number if context is not None else 0)
-        with numbers_fit(Reason.MD_ERROR, verb, self.queue_manager_name):
-            return descriptor.to_bytes(2, little_endian=LITTLE_ENDIAN), pmo
+        with limits.numbers_fit(Reason.MD_ERROR, verb, self.queue_manager_name):
+            return descriptor.to_bytes(2, little_endian=handles.LITTLE_ENDIAN), pmo
 
     def _was_put(self, answered: tuple[bytes, bytes, int, int], verb: str, name: str) -> Put:
         md, pmo, completion, reason = answered
         if completion == _FAILED:
             self._refuse(completion, reason, verb, name)
         return Put(
-            descriptor=MessageDescriptor.from_bytes(md, little_endian=LITTLE_ENDIAN),
+            descriptor=MessageDescriptor.from_bytes(md, little_endian=handles.LITTLE_ENDIAN),
             resolved_queue=MQPMO.text(pmo, "ResolvedQName"),
             resolved_queue_manager=MQPMO.text(pmo, "ResolvedQMgrName"),
             reason=reason,

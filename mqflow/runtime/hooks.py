@@ -12,24 +12,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, assert_never
 
-from mqflow.events import (
-    ConsumerFailed,
-    DeadLetterActed,
-    Decided,
-    Disposed,
-    Draining,
-    Event,
-    HandlerStuck,
-    Hook,
-    HookFailed,
-    InDoubt,
-    ListenerPaused,
-    ListenerResumed,
-    Reconnected,
-    Reconnecting,
-    ReopenRefused,
-    Warned,
-)
+from mqflow import events
 from mqflow.mqi.reason_codes import reason_name
 from mqflow.policy.poison.disposition import DeadLetter, Deliver, Discard, Failed, Requeue, Return, Undecodable
 
@@ -52,9 +35,9 @@ _REMEMBERED_MAX: Final = 1_000
 class Broadcast:
     """Passes each event to the hooks of an application that want it."""
 
-    def __init__(self, hooks: Sequence[Hook]) -> None:
+    def __init__(self, hooks: Sequence[events.Hook]) -> None:
         self._hooks = tuple(hooks)
-        self._by_event: dict[type, tuple[Hook, ...]] = {}
+        self._by_event: dict[type, tuple[events.Hook, ...]] = {}
         self._failed: set[int] = set()
 
     def wanted(self, event: type) -> bool:
@@ -66,15 +49,15 @@ class Broadcast:
         made = (getattr(hook, "listener_tally", None) for hook in self._hooks)  # optional, as `wants` is
         return tuple(tally(queue) for tally in made if tally is not None)
 
-    def without_tally(self, event: type) -> tuple[Hook, ...]:
+    def without_tally(self, event: type) -> tuple[events.Hook, ...]:
         """Return the hooks that want this class of event, and have no tally instead."""
         return tuple(hook for hook in self._listeners(event) if not hasattr(hook, "listener_tally"))  # optional, as above
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: events.Event) -> None:
         """Pass the event to every hook that wants it, in the order of the hooks."""
         self.pass_on(event, self._by_event.get(type(event)) or self._listeners(type(event)))  # nearly always the first
 
-    def pass_on(self, event: Event, hooks: Sequence[Hook]) -> None:
+    def pass_on(self, event: events.Event, hooks: Sequence[events.Hook]) -> None:
         """Pass the event to these hooks only, in their order."""
         for hook in hooks:
             try:
@@ -82,7 +65,7 @@ class Broadcast:
             except Exception as error:  # noqa: BLE001 - a hook is user code; the message of the event is not affected
                 self._report(hook, error, event)
 
-    def _listeners(self, event: type) -> tuple[Hook, ...]:
+    def _listeners(self, event: type) -> tuple[events.Hook, ...]:
         found = self._by_event.get(event)
         if found is None:
             # `wants` is optional: a hook can be a plain function.
@@ -90,16 +73,16 @@ class Broadcast:
             self._by_event[event] = found
         return found
 
-    def _report(self, hook: Hook, error: Exception, event: Event) -> None:
+    def _report(self, hook: events.Hook, error: Exception, event: events.Event) -> None:
         """Report the first exception of a hook. Later ones are not reported, so that they do not flood the log."""
         if id(hook) in self._failed:
             return
         self._failed.add(id(hook))
         # Functions and classes have a `__qualname__`, other callables do not.
         name = getattr(hook, "__qualname__", type(hook).__qualname__)
-        failure = HookFailed(hook=name, error=f"{type(error).__name__}: {error}", event=type(event).__name__)
+        failure = events.HookFailed(hook=name, error=f"{type(error).__name__}: {error}", event=type(event).__name__)
         _logger.error("Hook %s failed on %s (reported once): %s", name, failure.event, failure.error, exc_info=error)
-        for other in self._listeners(HookFailed):
+        for other in self._listeners(events.HookFailed):
             if other is not hook:
                 try:
                     other(failure)
@@ -116,8 +99,9 @@ class LogEvents:
     """
 
     wants: Final = (
-        ConsumerFailed, DeadLetterActed, Decided, Disposed, Draining, HandlerStuck, InDoubt, ListenerPaused, ListenerResumed,
-        Reconnected, Reconnecting, ReopenRefused, Warned,
+        events.ConsumerFailed, events.DeadLetterActed, events.Decided, events.Disposed, events.Draining, events.HandlerStuck,
+        events.InDoubt, events.ListenerPaused, events.ListenerResumed, events.Reconnected, events.Reconnecting,
+        events.ReopenRefused, events.Warned,
     )  # fmt: skip
 
     def __init__(self, logger: logging.Logger = _logger) -> None:
@@ -130,30 +114,30 @@ class LogEvents:
         #: For each listener: the cause of its pause, and the number of its pauses for this cause.
         self._pauses: Final[dict[str, tuple[str, int]]] = {}
 
-    def __call__(self, event: Event) -> None:  # noqa: C901 - one case for each class of event
+    def __call__(self, event: events.Event) -> None:  # noqa: C901 - one case for each class of event
         """Write the log line for an event, if the event has one."""
         fields = _fields(event)
         match event:
-            case DeadLetterActed() if event.reason and not event.repeated:
+            case events.DeadLetterActed() if event.reason and not event.repeated:
                 self._warn("%s: the rule of %s failed: %s", event.queue, event.rule, event.detail, extra=fields)
-            case Decided() | Disposed():
+            case events.Decided() | events.Disposed():
                 self._log_poison(event, fields)
-            case ListenerPaused() | ListenerResumed():
+            case events.ListenerPaused() | events.ListenerResumed():
                 self._log_pause(event, fields)
-            case InDoubt():
+            case events.InDoubt():
                 text = "%s: commit in doubt, %s; %s"
                 self._log.error(text, event.listener, reason_name(event.reason), _in_it(event), extra=fields)
-            case ConsumerFailed():
+            case events.ConsumerFailed():
                 text = "%s ended although nothing stopped it, and starts again in %.3g s: %s\n%s"
                 self._log.error(text, event.consumer, event.restarts_in_s, event.error, event.traceback, extra=fields)
-            case HandlerStuck():
+            case events.HandlerStuck():
                 text = "%s: a handler has run for %.0f s\n%s"
                 self._log.error(text, event.listener, event.running_s, event.stack, extra=fields)
-            case Draining():
+            case events.Draining():
                 self._log_drain(event)
-            case Reconnecting():
+            case events.Reconnecting():
                 self._log_outage(event, fields)
-            case Reconnected():
+            case events.Reconnected():
                 self._cause = 0
                 back = ", ".join(event.objects[:_NAMED_MAX]) or "nothing"
                 self._log.warning(
@@ -166,9 +150,9 @@ class LogEvents:
                     f"; gone: {'; '.join(event.gone[:_NAMED_MAX])}" if event.gone else "",
                     extra=fields,
                 )
-            case ReopenRefused():
+            case events.ReopenRefused():
                 self._log.error("%s: %s is not open again: %s", event.owner, event.object, event.detail, extra=fields)
-            case Warned():
+            case events.Warned():
                 self._warn("%s", event.text, extra=fields, each_time=event.is_order)
             case _:
                 return
@@ -184,13 +168,13 @@ class LogEvents:
         elif _is_round(times):
             self._log.warning(f"{text} (%d times)", *values, times, extra=extra)
 
-    def _log_pause(self, event: ListenerPaused | ListenerResumed, fields: Mapping[str, object]) -> None:
+    def _log_pause(self, event: events.ListenerPaused | events.ListenerResumed, fields: Mapping[str, object]) -> None:
         """Write why a listener pauses, and when it goes on.
 
         Of pauses in a row with the same cause, write only the 1st, 10th, 100th, ...
         """
         why, pauses = self._pauses.pop(event.listener, ("", 0))
-        if isinstance(event, ListenerResumed):
+        if isinstance(event, events.ListenerResumed):
             times = "1 pause" if pauses == 1 else f"{pauses} pauses"
             self._log.warning("%s: goes on after %s", event.listener, times, extra=fields)
             return
@@ -202,7 +186,7 @@ class LogEvents:
             text = "%s: paused for %.3g s, for the %dth time: %s"
             self._log.warning(text, event.listener, event.delay_s, pauses, event.why, extra=fields)
 
-    def _log_drain(self, event: Draining) -> None:
+    def _log_drain(self, event: events.Draining) -> None:
         """Write which handlers still run while the application stops; or else which listeners and services."""
         for each in event.handlers[:_DRAINING_LINES_MAX]:
             at = f" at {each.frame}" if each.frame else ""
@@ -215,21 +199,21 @@ class LogEvents:
             text = "draining, %.0f s left: waiting for %s"
             self._log.warning(text, event.left_s, ", ".join(event.waits_for), extra={"event": "Draining"})
 
-    def _log_poison(self, event: Decided | Disposed, fields: Mapping[str, object]) -> None:
+    def _log_poison(self, event: events.Decided | events.Disposed, fields: Mapping[str, object]) -> None:
         """Write that a message has failed; or that it is not handled again, with the reason and the queue that it is on now."""
         of = f"{event.queue}: message {event.message_id.hex()}"
         match event:
-            case Decided(outcome=Failed() | Undecodable() as outcome, plan=(Deliver(), *_)):
+            case events.Decided(outcome=Failed() | Undecodable() as outcome, plan=(Deliver(), *_)):
                 if event.is_first_failure or _is_round(event.backout_count):
                     count = event.backout_count
                     times = f"{count} of {event.threshold}" if event.threshold else _times(count)
                     self._poison_log.warning("%s failed, %s: %s", of, times, _because(outcome), extra=fields)
-            case Disposed():
+            case events.Disposed():
                 self._log_end(of, event, fields)
             case _:
                 return
 
-    def _log_end(self, of: str, event: Disposed, fields: Mapping[str, object]) -> None:
+    def _log_end(self, of: str, event: events.Disposed, fields: Mapping[str, object]) -> None:
         match event.disposition:
             case Requeue(queue=queue) | DeadLetter(queue=queue):
                 ends = f"on {queue} now"
@@ -253,7 +237,7 @@ class LogEvents:
             error, because = None, f"{because}\n{written}"
         self._poison_log.warning("%s failed %s, %s: %s", of, times, ends, because, exc_info=error, extra=fields)
 
-    def _log_outage(self, event: Reconnecting, fields: Mapping[str, object]) -> None:
+    def _log_outage(self, event: events.Reconnecting, fields: Mapping[str, object]) -> None:
         """Write that the connection is lost, or was not made yet. Then write each new reason of a failed attempt to connect."""
         name, cause = event.queue_manager, reason_name(event.reason)
         if not event.was_connected:
@@ -289,7 +273,7 @@ def _is_round(number: int) -> bool:
     return str(number).rstrip("0") == "1"
 
 
-def _fields(event: Event) -> dict[str, object]:
+def _fields(event: events.Event) -> dict[str, object]:
     """Return the fields of a log record: the kind of the event, and those of its values in `LOG_FIELDS` that are not empty."""
     # getattr, because each class of events has only some of these fields.
     values = {name: getattr(event, name, None) for name in LOG_FIELDS[1:]}
@@ -310,7 +294,7 @@ def _because(outcome: Failed | Undecodable) -> str:
     return because + (f" ({outcome.frame})" if outcome.frame else "")
 
 
-def _in_it(event: InDoubt) -> str:
+def _in_it(event: events.InDoubt) -> str:
     """Return the messages of the unit of work as text: the messages that were got, then the messages that were put."""
     parts = (("messages got", event.message_ids), ("put", event.put_message_ids))
     lists = (f"{what} {', '.join(identifier.hex() for identifier in ids)}" for what, ids in parts if ids)

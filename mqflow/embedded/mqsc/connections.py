@@ -10,26 +10,10 @@ from typing import Any, Final, Literal, assert_never
 
 from msgspec.structs import asdict
 
+from mqflow.embedded.administration import not_running
 from mqflow.embedded.administration.interface import ChannelAdministration, ConnectionStatus
-from mqflow.embedded.administration.not_running import (
-    AboutChannel,
-    AboutCluster,
-    AboutService,
-    ChannelVerb,
-    ClusterVerb,
-    RefreshQueueManager,
-)
+from mqflow.embedded.mqsc import commands
 from mqflow.embedded.mqsc.clauses import Clause, Parameters, bare, choice, name_of, single
-from mqflow.embedded.mqsc.commands import (
-    ChannelAct,
-    DisplayConnections,
-    OrderByName,
-    OrderVerb,
-    RemoveChannelRules,
-    SetChannelRule,
-    StopChannel,
-    Unsupported,
-)
 from mqflow.embedded.mqsc.display import Record, laid_out, matches
 from mqflow.embedded.mqsc.lexer import RefusedError
 from mqflow.embedded.mqsc.vocabulary import keyword_table
@@ -100,20 +84,22 @@ CONNECTION_HANDLE: Final = keyword_table(
 )
 
 
-def build_channel_rule(subject: Clause, parameters: Parameters) -> SetChannelRule | RemoveChannelRules | Unsupported:
+def build_channel_rule(
+    subject: Clause, parameters: Parameters
+) -> commands.SetChannelRule | commands.RemoveChannelRules | commands.Unsupported:
     """Return the action of a SET CHLAUTH command, or `Unsupported` for a type of record that mqflow does not enforce."""
     options = parameters.options
     if "TYPE" not in options:
         raise RefusedError(subject.keyword, f"SET CHLAUTH needs TYPE: {', '.join(RuleType)}.")
     word = choice(options, "TYPE", (*RuleType, *_OTHER_TYPES))
     if word in _OTHER_TYPES:
-        return Unsupported(f"SET CHLAUTH TYPE({word})")
+        return commands.Unsupported(f"SET CHLAUTH TYPE({word})")
     for stranger in _OF_OTHER_TYPES & options.keys():
         raise RefusedError(options[stranger].keyword, f"{stranger} does not belong to TYPE({word}).")
     profile, kind = single(subject).folded, RuleType(word)
     action = choice(options, "ACTION", ("ADD", "REPLACE", "REMOVE", "REMOVEALL"))
     if action == "REMOVEALL":
-        return RemoveChannelRules(profile, kind)
+        return commands.RemoveChannelRules(profile, kind)
 
     lists = {RuleType.BLOCKUSER: "USERLIST", RuleType.BLOCKADDR: "ADDRLIST"}
     for stranger in set(lists.values()) & options.keys() - {lists.get(kind)}:
@@ -134,7 +120,7 @@ def build_channel_rule(subject: Clause, parameters: Parameters) -> SetChannelRul
         warn=choice(options, "WARN", ("NO", "YES")) == "YES",
         description=text("DESCR"),
     )
-    return SetChannelRule(rule, replace=action == "REPLACE", removes=action == "REMOVE")
+    return commands.SetChannelRule(rule, replace=action == "REPLACE", removes=action == "REMOVE")
 
 
 def asked(options: Mapping[str, Clause], word: str, subject: Clause) -> str:
@@ -144,7 +130,7 @@ def asked(options: Mapping[str, Clause], word: str, subject: Clause) -> str:
     return single(options[word]).folded
 
 
-def build_stop_channel(subject: Clause, parameters: Parameters) -> StopChannel:
+def build_stop_channel(subject: Clause, parameters: Parameters) -> commands.StopChannel:
     """Return the action of a STOP CHANNEL command. Every MODE lets the present call end, and backs out units of work."""
     options = parameters.options
     choice(options, "MODE", ("QUIESCE", "FORCE", "TERMINATE"))
@@ -152,27 +138,29 @@ def build_stop_channel(subject: Clause, parameters: Parameters) -> StopChannel:
     stays_stopped = choice(options, "STATUS", ("INACTIVE", "STOPPED") if address else ("STOPPED", "INACTIVE")) == "STOPPED"
     if address and stays_stopped:
         raise RefusedError(options["STATUS"].keyword, "STATUS(STOPPED) is for all clients of a channel: leave CONNAME out.")
-    return StopChannel(name_of(subject), address, stays_stopped)
+    return commands.StopChannel(name_of(subject), address, stays_stopped)
 
 
-def order_by_name(verb: OrderVerb, subject: Clause, _parameters: Parameters) -> OrderByName:
+def order_by_name(verb: commands.OrderVerb, subject: Clause, _parameters: Parameters) -> commands.OrderByName:
     """Return the action of START CHANNEL, START LISTENER or STOP LISTENER."""
-    return OrderByName(verb, name_of(subject))
+    return commands.OrderByName(verb, name_of(subject))
 
 
-def about_channel(verb: ChannelVerb, subject: Clause, parameters: Parameters) -> AboutChannel:
+def about_channel(verb: not_running.ChannelVerb, subject: Clause, parameters: Parameters) -> not_running.AboutChannel:
     """Return the action of PING, PURGE, RESET or RESOLVE CHANNEL."""
     if verb == "RESOLVE CHANNEL":
         _needed(subject, parameters, "ACTION", ("COMMIT", "BACKOUT"))
-    return AboutChannel(verb, name_of(subject), **parameters.values)  # type: ignore[arg-type]  # RESETTING has only numbers
+    return not_running.AboutChannel(verb, name_of(subject), **parameters.values)  # type: ignore[arg-type]  # RESETTING has only numbers
 
 
-def about_service(verb: Literal["START SERVICE", "STOP SERVICE"], subject: Clause, _parameters: Parameters) -> AboutService:
+def about_service(
+    verb: Literal["START SERVICE", "STOP SERVICE"], subject: Clause, _parameters: Parameters
+) -> not_running.AboutService:
     """Return the action of START or STOP SERVICE."""
-    return AboutService(verb, name_of(subject))
+    return not_running.AboutService(verb, name_of(subject))
 
 
-def about_cluster(verb: ClusterVerb, subject: Clause, parameters: Parameters) -> AboutCluster:
+def about_cluster(verb: not_running.ClusterVerb, subject: Clause, parameters: Parameters) -> not_running.AboutCluster:
     """Return the action of REFRESH CLUSTER, RESET CLUSTER, RESUME QMGR or SUSPEND QMGR."""
     options = parameters.options
     if verb == "RESET CLUSTER":
@@ -187,14 +175,14 @@ def about_cluster(verb: ClusterVerb, subject: Clause, parameters: Parameters) ->
             raise RefusedError(subject.keyword, f"{verb} needs one of CLUSTER and CLUSNL.")
         [named] = given
     if verb == "REFRESH CLUSTER" and single(named).folded == "*":
-        return AboutCluster(verb, "*")
-    return AboutCluster(verb, name_of(named))
+        return not_running.AboutCluster(verb, "*")
+    return not_running.AboutCluster(verb, name_of(named))
 
 
-def build_refresh(subject: Clause, parameters: Parameters) -> RefreshQueueManager:
+def build_refresh(subject: Clause, parameters: Parameters) -> not_running.RefreshQueueManager:
     """Return the action of a REFRESH QMGR command."""
     bare(subject)
-    return RefreshQueueManager(_needed(subject, parameters, "TYPE", ("CONFIGEV", "PROXYSUB")))
+    return not_running.RefreshQueueManager(_needed(subject, parameters, "TYPE", ("CONFIGEV", "PROXYSUB")))
 
 
 def _needed(subject: Clause, parameters: Parameters, keyword: str, words: tuple[str, ...]) -> str:
@@ -203,29 +191,29 @@ def _needed(subject: Clause, parameters: Parameters, keyword: str, words: tuple[
     return choice(parameters.options, keyword, words)
 
 
-_ORDERS: Final[Mapping[OrderVerb, tuple[Callable[[ChannelAdministration, str], None], str]]] = {
+_ORDERS: Final[Mapping[commands.OrderVerb, tuple[Callable[[ChannelAdministration, str], None], str]]] = {
     "START CHANNEL": (lambda channels, name: channels.start(name), "AMQ8018: Channel {} takes client programs."),
     "START LISTENER": (lambda channels, name: channels.start_listener(name), "AMQ8021: Listener {} accepts connections."),
     "STOP LISTENER": (lambda channels, name: channels.stop_listener(name), "AMQ8706: Listener {} refuses new connections."),
 }
 
 
-def change_channels(action: ChannelAct, channels: ChannelAdministration) -> str:
+def change_channels(action: commands.ChannelAct, channels: ChannelAdministration) -> str:
     """Carry the action out, and return a confirmation."""
     match action:
-        case SetChannelRule(rule, removes=True):
+        case commands.SetChannelRule(rule, removes=True):
             channels.remove_rule(rule)
             return f"The channel authentication record of {rule.profile} is removed."
-        case SetChannelRule(rule, replace):
+        case commands.SetChannelRule(rule, replace):
             channels.set_rule(rule, replace=replace)
             return f"AMQ8877: The channel authentication record of {rule.profile} is set."
-        case RemoveChannelRules(profile, kind):
+        case commands.RemoveChannelRules(profile, kind):
             channels.remove_rules(profile, kind)
             return f"The {kind} records of {profile} are removed."
-        case StopChannel(name, address, stays_stopped):
+        case commands.StopChannel(name, address, stays_stopped):
             channels.stop(name, address=address, stays_stopped=stays_stopped)
             return f"AMQ8019: Channel {name} stops."
-        case OrderByName(verb, name):
+        case commands.OrderByName(verb, name):
             carry_out, done = _ORDERS[verb]
             carry_out(channels, name)
             return done.format(name)
@@ -234,7 +222,7 @@ def change_channels(action: ChannelAct, channels: ChannelAdministration) -> str:
 
 
 def show_connections(
-    connections: Iterable[ConnectionStatus], queue_manager: str, command: DisplayConnections
+    connections: Iterable[ConnectionStatus], queue_manager: str, command: commands.DisplayConnections
 ) -> tuple[Record, ...]:
     """Return the connections that the command selects, or their open handles."""
     shown: list[Record] = []

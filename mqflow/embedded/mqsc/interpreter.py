@@ -16,35 +16,8 @@ from msgspec.structs import replace
 from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.administration.not_running import Asked, answer
 from mqflow.embedded.catalogue.system_objects import SYSTEM_QUEUES
+from mqflow.embedded.mqsc import commands
 from mqflow.embedded.mqsc.authorities import change_authorities, show_authorities, show_entity
-from mqflow.embedded.mqsc.commands import (
-    Act,
-    AlterCommand,
-    AlterQueueManagerCommand,
-    AuthorityAct,
-    ChannelAct,
-    ClearCommand,
-    ClearTopic,
-    Command,
-    DefineCommand,
-    DeleteCommand,
-    Display,
-    DisplayAuthorities,
-    DisplayCommand,
-    DisplayConnections,
-    DisplayDecidingRule,
-    DisplayEntity,
-    DisplayStatus,
-    DisplayStatusOf,
-    EndCommand,
-    ObjectCommand,
-    OwnAct,
-    Ping,
-    StopConnection,
-    SyntaxProblem,
-    Unsupported,
-    Where,
-)
 from mqflow.embedded.mqsc.connections import change_channels, show_connections
 from mqflow.embedded.mqsc.display import Record, show_queues, show_status
 from mqflow.embedded.mqsc.lexer import LINE_CHARS_MAX
@@ -101,7 +74,7 @@ class Response(Struct, frozen=True, kw_only=True):
     """The response to one command."""
 
     verdict: Verdict
-    command: Command | SyntaxProblem
+    command: commands.Command | commands.SyntaxProblem
     #: A sentence. It begins with the number of runmqsc's message if scripts look for that number.
     text: str = ""
     records: tuple[Record, ...] = ()
@@ -123,7 +96,9 @@ class Results(Struct, frozen=True):
     @property
     def ignored(self) -> int:
         """The number of unsupported attributes in commands that ran without them."""
-        return sum(len(response.command.ignored) for response in self.responses if isinstance(response.command, Command))
+        return sum(
+            len(response.command.ignored) for response in self.responses if isinstance(response.command, commands.Command)
+        )
 
     def exit_code(self, *, strict: bool = False) -> int:
         """Return 0 if every command succeeded, otherwise 10. With `strict`, unsupported commands or attributes are failures."""
@@ -149,9 +124,9 @@ def run(text: str, administration: Administration, *, line_chars_max: int = LINE
     return Results(tuple(responses), sum(1 for _ in takewhile(lambda each: not is_end(each), remaining)))
 
 
-def is_end(command: Command | SyntaxProblem) -> bool:
+def is_end(command: commands.Command | commands.SyntaxProblem) -> bool:
     """Return whether the command is END, which ends a script or a prompt."""
-    return isinstance(command, Command) and isinstance(command.action, EndCommand)
+    return isinstance(command, commands.Command) and isinstance(command.action, commands.EndCommand)
 
 
 def loses_connection(response: Response) -> bool:
@@ -159,17 +134,17 @@ def loses_connection(response: Response) -> bool:
     return connection_gone(response.reason) or response.reason == Reason.CALL_INTERRUPTED
 
 
-def execute(command: Command | SyntaxProblem, administration: Administration) -> Response:
+def execute(command: commands.Command | commands.SyntaxProblem, administration: Administration) -> Response:
     """Carry out one command, and return the response. A refused command raises no error: the response has the refusal."""
-    if isinstance(command, SyntaxProblem):
+    if isinstance(command, commands.SyntaxProblem):
         text = f"AMQ8405: Syntax error in line {command.line}, column {command.column}: {command.message}"
         return Response(verdict=Verdict.SYNTAX_ERROR, command=command, text=text)
     action = command.action
-    if isinstance(action, Unsupported):
+    if isinstance(action, commands.Unsupported):
         text = f"{action.what} is a known MQSC command, not supported by the embedded queue manager yet: it is left out."
         return Response(verdict=Verdict.UNSUPPORTED, command=command, text=text)
     try:
-        if isinstance(action, Display):
+        if isinstance(action, commands.Display):
             response = Response(verdict=Verdict.DONE, command=command, records=_display(action, administration))
         else:
             response = Response(verdict=Verdict.DONE, command=command, text=carry_out(action, administration))
@@ -180,59 +155,59 @@ def execute(command: Command | SyntaxProblem, administration: Administration) ->
     if not is_end(command):
         # The command has succeeded, even if its event cannot be put. Programs can read events, so they have no passwords.
         with suppress(MQIError):
-            administration.report_command(without_secrets(command.text), shows=isinstance(action, Display))
+            administration.report_command(without_secrets(command.text), shows=isinstance(action, commands.Display))
     return response
 
 
-def carry_out(action: Act, administration: Administration) -> str:
+def carry_out(action: commands.Act, administration: Administration) -> str:
     """Carry the action out, and return a confirmation."""
-    if isinstance(action, ChannelAct):
+    if isinstance(action, commands.ChannelAct):
         return change_channels(action, administration.channels)
     if isinstance(action, Asked):
         return answer(action, administration)
-    if isinstance(action, ObjectCommand):
+    if isinstance(action, commands.ObjectCommand):
         return _carry_out_on_object(action, administration)
-    if isinstance(action, AuthorityAct):
+    if isinstance(action, commands.AuthorityAct):
         return change_authorities(action, administration.authorities)
     return _carry_out_on_queue_manager(action, administration)
 
 
-def _carry_out_on_queue_manager(action: OwnAct, administration: Administration) -> str:
+def _carry_out_on_queue_manager(action: commands.OwnAct, administration: Administration) -> str:
     match action:
-        case AlterQueueManagerCommand():
+        case commands.AlterQueueManagerCommand():
             administration.alter_queue_manager(action.values)
             said = f"AMQ8005: Queue manager {administration.queue_manager.name} is changed."
-        case ClearCommand():
+        case commands.ClearCommand():
             _require(administration, QueueType.LOCAL, action.name, "CLEAR")
             administration.clear(action.name)
             said = f"AMQ8022: QLOCAL({action.name}) is cleared."
-        case ClearTopic(topic_string):
+        case commands.ClearTopic(topic_string):
             administration.publishing.clear_retained(topic_string)
             said = f"AMQ8805: The retained publication on topic {topic_string} is cleared."
-        case StopConnection(identifier):
+        case commands.StopConnection(identifier):
             administration.objects.stop_connection(identifier)
             said = f"AMQ8457: Connection {identifier} is stopped."
-        case Ping():
+        case commands.Ping():
             said = f"AMQ8415: Queue manager {administration.queue_manager.name} answers."
-        case EndCommand():
+        case commands.EndCommand():
             said = ""
         case unknown:
             assert_never(unknown)
     return said
 
 
-def _carry_out_on_object(action: ObjectCommand, administration: Administration) -> str:
+def _carry_out_on_object(action: commands.ObjectCommand, administration: Administration) -> str:
     family = _FAMILIES[action.noun]
     shown = f"{family.shown} {action.name}" if family.shown else f"{action.noun}({action.name})"
     defined, changed, deleted = (number and f"{number}: " for number in family.numbers)
     match action:
-        case DefineCommand():
+        case commands.DefineCommand():
             family.define(action, administration)
             return f"{defined}{shown} is defined."
-        case AlterCommand():
+        case commands.AlterCommand():
             family.alter(action, administration)
             return f"{changed}{shown} is changed."
-        case DeleteCommand():
+        case commands.DeleteCommand():
             if action.ignore_state and action.name not in family.names(action, administration):
                 return f"There is no {action.noun}({action.name}) to delete, which is no error with IGNSTATE(YES)."
             family.delete(action, administration)
@@ -241,7 +216,7 @@ def _carry_out_on_object(action: ObjectCommand, administration: Administration) 
             assert_never(unknown)
 
 
-def _define_queue(action: DefineCommand, administration: Administration) -> None:
+def _define_queue(action: commands.DefineCommand, administration: Administration) -> None:
     kind = QUEUE_TYPES[action.noun]
     base = _DEFAULTS[kind]
     if action.like:
@@ -254,50 +229,56 @@ def _define_queue(action: DefineCommand, administration: Administration) -> None
     administration.define(attributes, replace=action.replace)
 
 
-def _alter_queue(action: AlterCommand, administration: Administration) -> None:
+def _alter_queue(action: commands.AlterCommand, administration: Administration) -> None:
     _require(administration, QUEUE_TYPES[action.noun], action.name, "ALTER")
     administration.alter(action.name, action.values, force=action.force)
 
 
-def _delete_queue(action: DeleteCommand, administration: Administration) -> None:
+def _delete_queue(action: commands.DeleteCommand, administration: Administration) -> None:
     _require(administration, QUEUE_TYPES[action.noun], action.name, "DELETE")
     administration.delete(action.name, purge=action.purge, keep_authorities=action.keep_authorities)
 
 
-def _display(action: Display, administration: Administration) -> tuple[Record, ...]:
+def _display(action: commands.Display, administration: Administration) -> tuple[Record, ...]:
     match action:
-        case DisplayCommand(noun, subject, _, selection):
+        case commands.DisplayCommand(noun, subject, _, selection):
             return _some(_FAMILIES[noun].show(action, administration), noun, subject, selection.where, administration)
-        case DisplayAuthorities(subject):
+        case commands.DisplayAuthorities(subject):
             records = show_authorities(administration.authorities.records(), administration.queue_manager.name, action)
             return _some(records, "AUTHREC", subject, None, administration)
-        case DisplayEntity():
+        case commands.DisplayEntity():
             return show_entity(administration.authorities, action)
-        case DisplayStatus() | DisplayConnections() | DisplayDecidingRule() | DisplayStatusOf():
+        case (
+            commands.DisplayStatus()
+            | commands.DisplayConnections()
+            | commands.DisplayDecidingRule()
+            | commands.DisplayStatusOf()
+        ):
             return _display_status_of(action, administration)
         case unknown:
             assert_never(unknown)
 
 
 def _display_status_of(
-    action: DisplayStatus | DisplayConnections | DisplayDecidingRule | DisplayStatusOf, administration: Administration
+    action: commands.DisplayStatus | commands.DisplayConnections | commands.DisplayDecidingRule | commands.DisplayStatusOf,
+    administration: Administration,
 ) -> tuple[Record, ...]:
     match action:
-        case DisplayStatus():
+        case commands.DisplayStatus():
             return _display_queue_status(action, administration)
-        case DisplayConnections(subject, _, selection):
+        case commands.DisplayConnections(subject, _, selection):
             records = show_connections(administration.objects.connections(), administration.queue_manager.name, action)
             return _some(records, "CONN", subject, selection.where, administration)
-        case DisplayStatusOf(noun, subject, selection):
+        case commands.DisplayStatusOf(noun, subject, selection):
             where = selection.where or selection.type
             return _some(show_status_of(action, administration), noun, subject, where, administration)
-        case DisplayDecidingRule():
+        case commands.DisplayDecidingRule():
             return show_deciding_rule(action, administration)
         case unknown:
             assert_never(unknown)
 
 
-def _display_queue_status(action: DisplayStatus, administration: Administration) -> tuple[Record, ...]:
+def _display_queue_status(action: commands.DisplayStatus, administration: Administration) -> tuple[Record, ...]:
     subject = action.pattern
     statuses = of_local_queues(administration, subject, administration.queue_status)
     if not statuses and not subject.endswith("*"):
@@ -311,7 +292,7 @@ def _display_queue_status(action: DisplayStatus, administration: Administration)
 
 
 def _some(
-    records: tuple[Record, ...], noun: str, subject: str, where: Where | None, administration: Administration
+    records: tuple[Record, ...], noun: str, subject: str, where: commands.Where | None, administration: Administration
 ) -> tuple[Record, ...]:
     """Return the records of a DISPLAY. Raises 2085 if the DISPLAY found nothing."""
     if not records:
@@ -335,12 +316,12 @@ def _require(administration: Administration, kind: QueueType, name: str, verb: s
 class _Family(Struct, frozen=True):
     """The functions for the commands about one family of objects, and the words for these objects."""
 
-    define: Callable[[DefineCommand, Administration], None]
-    alter: Callable[[AlterCommand, Administration], None]
-    delete: Callable[[DeleteCommand, Administration], None]
-    show: Callable[[DisplayCommand, Administration], tuple[Record, ...]]
+    define: Callable[[commands.DefineCommand, Administration], None]
+    alter: Callable[[commands.AlterCommand, Administration], None]
+    delete: Callable[[commands.DeleteCommand, Administration], None]
+    show: Callable[[commands.DisplayCommand, Administration], tuple[Record, ...]]
     #: Returns the names of all objects of the command's noun.
-    names: Callable[[DeleteCommand, Administration], Collection[str]]
+    names: Callable[[commands.DeleteCommand, Administration], Collection[str]]
     #: The numbers of the runmqsc messages (defined, changed, deleted). Empty if scripts look for no number.
     numbers: tuple[str, str, str] = ("", "", "")
     #: The word for the object in a sentence. If it is empty, the sentence has the noun with the name in brackets.

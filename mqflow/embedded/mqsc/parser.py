@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedKind
-from mqflow.embedded.mqsc import connections
+from mqflow.embedded.mqsc import commands, connections
 from mqflow.embedded.mqsc.authorities import (
     DELETING,
     SETTING,
@@ -25,32 +25,6 @@ from mqflow.embedded.mqsc.authorities import (
     build_set,
 )
 from mqflow.embedded.mqsc.clauses import Clause, Parameters, bare, choice, clauses_of, name_of, pattern_of, single, sort
-from mqflow.embedded.mqsc.commands import (
-    Action,
-    AlterCommand,
-    AlterQueueManagerCommand,
-    ClearCommand,
-    Command,
-    DefineCommand,
-    DeleteCommand,
-    DisplayCommand,
-    DisplayConnections,
-    DisplayDecidingRule,
-    DisplayStatus,
-    DisplayStatusOf,
-    EndCommand,
-    ObjectNoun,
-    Operator,
-    Ping,
-    RefreshSecurity,
-    Selection,
-    StatusNoun,
-    StopConnection,
-    SyntaxProblem,
-    Unsupported,
-    Value,
-    Where,
-)
 from mqflow.embedded.mqsc.connections import CONNECTION, CONNECTION_HANDLE
 from mqflow.embedded.mqsc.lexer import LINE_CHARS_MAX, RefusedError, Sentence, sentences
 from mqflow.embedded.mqsc.status import STATUSES
@@ -77,7 +51,7 @@ from mqflow.policy.did_you_mean import hint
 
 __all__ = ("parse",)
 
-Build = Callable[[Clause, Parameters], Action]
+Build = Callable[[Clause, Parameters], commands.Action]
 
 
 class _Form(Struct, frozen=True):
@@ -91,7 +65,7 @@ class _Form(Struct, frozen=True):
     asking: bool = False
 
 
-def parse(text: str, *, line_chars_max: int = LINE_CHARS_MAX) -> tuple[Command | SyntaxProblem, ...]:
+def parse(text: str, *, line_chars_max: int = LINE_CHARS_MAX) -> tuple[commands.Command | commands.SyntaxProblem, ...]:
     """Return the commands of a script in order, with a `SyntaxProblem` in the place of each invalid command.
 
     The result includes commands after END; `interpreter.run` stops at END.
@@ -100,7 +74,7 @@ def parse(text: str, *, line_chars_max: int = LINE_CHARS_MAX) -> tuple[Command |
     return tuple(_read(found, lines) for found in sentences(lines, line_chars_max))
 
 
-def _read(found: Sentence | RefusedError, lines: Sequence[str]) -> Command | SyntaxProblem:
+def _read(found: Sentence | RefusedError, lines: Sequence[str]) -> commands.Command | commands.SyntaxProblem:
     if isinstance(found, RefusedError):
         return _problem(found, lines, "")
     try:
@@ -109,13 +83,13 @@ def _read(found: Sentence | RefusedError, lines: Sequence[str]) -> Command | Syn
         return _problem(refused, lines, found.text)
 
 
-def _problem(refused: RefusedError, lines: Sequence[str], text: str) -> SyntaxProblem:
+def _problem(refused: RefusedError, lines: Sequence[str], text: str) -> commands.SyntaxProblem:
     at = refused.token
     source = lines[at.line - 1]
-    return SyntaxProblem(refused.message, text or source.strip(), at.line, at.column, source)
+    return commands.SyntaxProblem(refused.message, text or source.strip(), at.line, at.column, source)
 
 
-def _command(sentence: Sentence) -> Command:
+def _command(sentence: Sentence) -> commands.Command:
     first, *rest = sentence.tokens
     verb = _word(first)
     if verb not in VERBS:
@@ -124,14 +98,14 @@ def _command(sentence: Sentence) -> Command:
     if verb == "END":
         if rest:
             raise RefusedError(rest[0], f"Nothing may follow {first.text.upper()}.")
-        return Command(EndCommand(), sentence.text, first.line)
+        return commands.Command(commands.EndCommand(), sentence.text, first.line)
     noun = _noun(verb, sentence.tokens)
     form = _FORMS.get((verb, noun))
     if form is None:
-        return Command(Unsupported(f"{verb} {noun}"), sentence.text, first.line)
+        return commands.Command(commands.Unsupported(f"{verb} {noun}"), sentence.text, first.line)
     subject, *clauses = clauses_of(rest)
     parameters = sort(clauses, form.attributes, form.options, form.unsupported, asking=form.asking)
-    return Command(form.build(subject, parameters), sentence.text, first.line, tuple(parameters.ignored))
+    return commands.Command(form.build(subject, parameters), sentence.text, first.line, tuple(parameters.ignored))
 
 
 def _word(token: Token) -> str:
@@ -152,17 +126,17 @@ def _noun(verb: str, tokens: Sequence[Token]) -> str:
     return noun
 
 
-def _define(noun: ObjectNoun, subject: Clause, parameters: Parameters) -> DefineCommand:
+def _define(noun: commands.ObjectNoun, subject: Clause, parameters: Parameters) -> commands.DefineCommand:
     options, values = parameters.options, parameters.values
     for word in options.keys() - {"LIKE", "TYPE"}:
         bare(options[word])
     choice(options, "TYPE", ("LOCAL",))
     like = _name(noun, options["LIKE"]) if "LIKE" in options else ""
     kind = _type_to_define(OBJECT_KINDS[noun], subject, values) if noun in OBJECT_KINDS else 0
-    return DefineCommand(noun, _name(noun, subject), values, kind, like, "REPLACE" in options)
+    return commands.DefineCommand(noun, _name(noun, subject), values, kind, like, "REPLACE" in options)
 
 
-def _type_to_define(kind: DefinedKind, subject: Clause, values: dict[str, Value]) -> int:
+def _type_to_define(kind: DefinedKind, subject: Clause, values: dict[str, commands.Value]) -> int:
     """Remove the type of a new object from `values`, and return it. Refuses an attribute that this type does not have."""
     if kind.type_spec is not None and "kind" not in values:
         words = ", ".join(kind.type_spec.words or ())
@@ -175,20 +149,20 @@ def _type_to_define(kind: DefinedKind, subject: Clause, values: dict[str, Value]
     return number
 
 
-def _alter(noun: ObjectNoun, subject: Clause, parameters: Parameters) -> AlterCommand:
+def _alter(noun: commands.ObjectNoun, subject: Clause, parameters: Parameters) -> commands.AlterCommand:
     options = parameters.options
     for word in options.keys() - {"TYPE"}:
         bare(options[word])
     choice(options, "TYPE", ("LOCAL",))
     kind = _pop_type(parameters.values) if noun in OBJECT_KINDS else 0
-    return AlterCommand(noun, _name(noun, subject), parameters.values, kind, "FORCE" in options)
+    return commands.AlterCommand(noun, _name(noun, subject), parameters.values, kind, "FORCE" in options)
 
 
-def _delete(noun: ObjectNoun, subject: Clause, parameters: Parameters) -> DeleteCommand:
+def _delete(noun: commands.ObjectNoun, subject: Clause, parameters: Parameters) -> commands.DeleteCommand:
     options = parameters.options
     for word in options.keys() - {"IGNSTATE", "AUTHREC", "CHLTABLE"}:
         bare(options[word])
-    return DeleteCommand(
+    return commands.DeleteCommand(
         noun,
         _name(noun, subject),
         purge="PURGE" in options,
@@ -198,7 +172,7 @@ def _delete(noun: ObjectNoun, subject: Clause, parameters: Parameters) -> Delete
     )
 
 
-def _display(noun: ObjectNoun | Literal["QUEUE"], subject: Clause, parameters: Parameters) -> DisplayCommand:
+def _display(noun: commands.ObjectNoun | Literal["QUEUE"], subject: Clause, parameters: Parameters) -> commands.DisplayCommand:
     pattern = single(subject).folded if noun == "SUB" else pattern_of(subject)
     types: dict[str, int] = {"ALL": 0}
     if noun in OBJECT_KINDS:
@@ -208,10 +182,10 @@ def _display(noun: ObjectNoun | Literal["QUEUE"], subject: Clause, parameters: P
         types |= QUEUE_TYPES
     kind = types[choice(parameters.options, "TYPE", tuple(types))] or types.get(noun, 0)
     selection = _selection(parameters, _SHOWN[noun], everything=not pattern.endswith(("*", "#")))
-    return DisplayCommand(noun, pattern, kind, selection)
+    return commands.DisplayCommand(noun, pattern, kind, selection)
 
 
-def _name(noun: ObjectNoun, clause: Clause) -> str:
+def _name(noun: commands.ObjectNoun, clause: Clause) -> str:
     if noun == "SUB":
         return single(clause).folded
     name = name_of(clause)
@@ -220,43 +194,45 @@ def _name(noun: ObjectNoun, clause: Clause) -> str:
     return name
 
 
-def _pop_type(values: dict[str, Value]) -> int:
+def _pop_type(values: dict[str, commands.Value]) -> int:
     kind = values.pop("kind", 0)
     return kind if isinstance(kind, int) else 0
 
 
-def _alter_queue_manager(subject: Clause, parameters: Parameters) -> AlterQueueManagerCommand:
+def _alter_queue_manager(subject: Clause, parameters: Parameters) -> commands.AlterQueueManagerCommand:
     for clause in (subject, *parameters.options.values()):
         bare(clause)
-    return AlterQueueManagerCommand(parameters.values)
+    return commands.AlterQueueManagerCommand(parameters.values)
 
 
-def _ping(subject: Clause, _parameters: Parameters) -> Ping:
+def _ping(subject: Clause, _parameters: Parameters) -> commands.Ping:
     bare(subject)
-    return Ping()
+    return commands.Ping()
 
 
-def _refresh_security(subject: Clause, parameters: Parameters) -> RefreshSecurity:
+def _refresh_security(subject: Clause, parameters: Parameters) -> commands.RefreshSecurity:
     if subject.arguments is not None and single(subject).folded != "*":
         raise RefusedError(single(subject), "REFRESH SECURITY takes no class here, or (*).")
-    return RefreshSecurity(choice(parameters.options, "TYPE", ("AUTHSERV", "CONNAUTH", "SSL")))
+    return commands.RefreshSecurity(choice(parameters.options, "TYPE", ("AUTHSERV", "CONNAUTH", "SSL")))
 
 
-def _display_status(subject: Clause, parameters: Parameters) -> DisplayStatus:
+def _display_status(subject: Clause, parameters: Parameters) -> commands.DisplayStatus:
     pattern = pattern_of(subject)
     handles = choice(parameters.options, "TYPE", ("QUEUE", "HANDLE")) == "HANDLE"
     attributes = HANDLE_STATUS if handles else QUEUE_STATUS
-    return DisplayStatus(pattern, handles, _selection(parameters, attributes, everything=not pattern.endswith("*")))
+    return commands.DisplayStatus(pattern, handles, _selection(parameters, attributes, everything=not pattern.endswith("*")))
 
 
-def _display_connections(subject: Clause, parameters: Parameters) -> DisplayConnections:
+def _display_connections(subject: Clause, parameters: Parameters) -> commands.DisplayConnections:
     pattern = pattern_of(subject)
     handles = {"CONN": False, "HANDLE": True}.get(choice(parameters.options, "TYPE", ("CONN", "HANDLE", "ALL", "*")))
     attributes = _ANY_CONNECTION if handles is None else CONNECTION_HANDLE if handles else CONNECTION
-    return DisplayConnections(pattern, handles, _selection(parameters, attributes, everything=not pattern.endswith("*")))
+    return commands.DisplayConnections(
+        pattern, handles, _selection(parameters, attributes, everything=not pattern.endswith("*"))
+    )
 
 
-def _display_status_of(noun: StatusNoun, subject: Clause, parameters: Parameters) -> DisplayStatusOf:
+def _display_status_of(noun: commands.StatusNoun, subject: Clause, parameters: Parameters) -> commands.DisplayStatusOf:
     kind = STATUSES[noun]
     if kind.named:
         pattern = single(subject).folded
@@ -264,42 +240,44 @@ def _display_status_of(noun: StatusNoun, subject: Clause, parameters: Parameters
         bare(subject)
         pattern = ""
     selection = _selection(parameters, keyword_table(kind.specs), everything=not pattern.endswith(("*", "#")))
-    return DisplayStatusOf(noun, pattern, selection)
+    return commands.DisplayStatusOf(noun, pattern, selection)
 
 
-def _display_application_status(subject: Clause, parameters: Parameters) -> DisplayStatusOf:
+def _display_application_status(subject: Clause, parameters: Parameters) -> commands.DisplayStatusOf:
     choice(parameters.options, "TYPE", ("APPL",))
     return _display_status_of("APSTATUS", subject, parameters)
 
 
-def _display_channel_rules(subject: Clause, parameters: Parameters) -> DisplayStatusOf | DisplayDecidingRule:
+def _display_channel_rules(subject: Clause, parameters: Parameters) -> commands.DisplayStatusOf | commands.DisplayDecidingRule:
     options, keywords = parameters.options, parameters.keywords
     keywords.update(word for word in connections.ASKING if word in options and options[word].arguments is None)
     shown = _display_status_of("CHLAUTH", subject, parameters)
     if choice(options, "MATCH", ("GENERIC", "RUNCHECK")) == "RUNCHECK":
         address, user = (connections.asked(options, word, subject) for word in connections.ASKING)
-        return DisplayDecidingRule(shown.pattern, address, user, shown.selection)
+        return commands.DisplayDecidingRule(shown.pattern, address, user, shown.selection)
     if "TYPE" not in options:
         return shown
     spec = keyword_table(STATUSES["CHLAUTH"].specs)["TYPE"]
-    wanted = Where("TYPE", Operator.EQ, read_value(spec, single(options["TYPE"])))
+    wanted = commands.Where("TYPE", commands.Operator.EQ, read_value(spec, single(options["TYPE"])))
     return replace(shown, selection=replace(shown.selection, type=wanted))
 
 
-def _display_topic_status(subject: Clause, parameters: Parameters) -> DisplayStatusOf:
-    nouns: dict[str, StatusNoun] = {"TOPIC": "TPSTATUS", "SUB": "TPSTATUS SUB", "PUB": "TPSTATUS PUB"}
+def _display_topic_status(subject: Clause, parameters: Parameters) -> commands.DisplayStatusOf:
+    nouns: dict[str, commands.StatusNoun] = {"TOPIC": "TPSTATUS", "SUB": "TPSTATUS SUB", "PUB": "TPSTATUS PUB"}
     return _display_status_of(nouns[choice(parameters.options, "TYPE", tuple(nouns))], subject, parameters)
 
 
-def _selection(parameters: Parameters, attributes: Attributes, *, everything: bool) -> Selection:
+def _selection(parameters: Parameters, attributes: Attributes, *, everything: bool) -> commands.Selection:
     if "ALL" in parameters.options:
         bare(parameters.options["ALL"])
     where = _where(parameters.options["WHERE"], attributes) if "WHERE" in parameters.options else None
     asked_for = bool(parameters.keywords or parameters.ignored or where)
-    return Selection("ALL" in parameters.options or (everything and not asked_for), frozenset(parameters.keywords), where)
+    return commands.Selection(
+        "ALL" in parameters.options or (everything and not asked_for), frozenset(parameters.keywords), where
+    )
 
 
-def _where(clause: Clause, attributes: Attributes) -> Where:
+def _where(clause: Clause, attributes: Attributes) -> commands.Where:
     match clause.arguments:
         case (keyword, operator, operand):
             return _condition(keyword, operator, operand, attributes)
@@ -307,26 +285,28 @@ def _where(clause: Clause, attributes: Attributes) -> Where:
             raise RefusedError(clause.keyword, "WHERE takes three words: WHERE(CURDEPTH GT 0).")
 
 
-def _condition(keyword: Token, operator: Token, operand: Token, attributes: Attributes) -> Where:
+def _condition(keyword: Token, operator: Token, operand: Token, attributes: Attributes) -> commands.Where:
     spec = attributes.get(keyword.folded)
     if spec is None:
         raise RefusedError(keyword, f"WHERE does not know '{keyword.text}'. It knows {', '.join(sorted(attributes))}.")
     if spec.items_max:
         raise RefusedError(keyword, f"{spec.keyword} is a list, and lists are not compared here.")
     how = _operator(operator, ordered=spec.words is None or spec.low < spec.high, text=bool(spec.chars))
-    if how in {Operator.LK, Operator.NL}:
-        return Where(spec.keyword, how, operand.folded)
+    if how in {commands.Operator.LK, commands.Operator.NL}:
+        return commands.Where(spec.keyword, how, operand.folded)
     # Source: DISPLAY QUEUE, filter-value: "use either EQ YES or EQ NO" for HARDENBO, SHARE and TRIGGER.
-    return Where(spec.keyword, how, read_value(replace(spec, words={"NO": 0, "YES": 1}) if spec.flag else spec, operand))
+    return commands.Where(
+        spec.keyword, how, read_value(replace(spec, words={"NO": 0, "YES": 1}) if spec.flag else spec, operand)
+    )
 
 
-def _operator(token: Token, *, ordered: bool, text: bool) -> Operator:
+def _operator(token: Token, *, ordered: bool, text: bool) -> commands.Operator:
     """Return the operator. Attributes with words as values accept only EQ and NE. Only text attributes accept LK and NL."""
-    taken = [Operator.EQ, Operator.NE]
+    taken = [commands.Operator.EQ, commands.Operator.NE]
     if ordered:
-        taken += [Operator.LT, Operator.GT, Operator.LE, Operator.GE]
+        taken += [commands.Operator.LT, commands.Operator.GT, commands.Operator.LE, commands.Operator.GE]
     if text:
-        taken += [Operator.LK, Operator.NL]
+        taken += [commands.Operator.LK, commands.Operator.NL]
     for operator in taken:
         if token.folded == operator:
             return operator
@@ -336,7 +316,7 @@ def _operator(token: Token, *, ordered: bool, text: bool) -> Operator:
 _ANY_CONNECTION: Final[Attributes] = {**CONNECTION, **CONNECTION_HANDLE}
 _ANY_STATUS: Final[Attributes] = {**QUEUE_STATUS, **HANDLE_STATUS}
 _ANY_QUEUE: Final[Attributes] = {word: spec for table in QUEUES.values() for word, spec in table.items()}
-_SHOWN: Final[Mapping[ObjectNoun | Literal["QUEUE"], Attributes]] = {
+_SHOWN: Final[Mapping[commands.ObjectNoun | Literal["QUEUE"], Attributes]] = {
     **dict.fromkeys(("QUEUE", *KINDS), _ANY_QUEUE),
     "TOPIC": TOPICS,
     "SUB": SUBSCRIPTIONS,
@@ -381,7 +361,7 @@ _OPTIONS: Final[Mapping[str, _Options]] = {
 }
 
 
-def _object_forms(noun: ObjectNoun) -> dict[tuple[str, str], _Form]:
+def _object_forms(noun: commands.ObjectNoun) -> dict[tuple[str, str], _Form]:
     options, shown = _OPTIONS[noun], _SHOWN[noun]
     settable = {word: spec for word, spec in shown.items() if word not in options.altering}
     if noun in QUEUE_TYPES:
@@ -398,7 +378,7 @@ def _object_forms(noun: ObjectNoun) -> dict[tuple[str, str], _Form]:
 def _forms() -> dict[tuple[str, str], _Form]:
     of = UNSUPPORTED_ATTRIBUTES
     forms = {
-        ("CLEAR", "QLOCAL"): _Form(lambda subject, _: ClearCommand(name_of(subject)), {}, {}, of["QUEUE"]),
+        ("CLEAR", "QLOCAL"): _Form(lambda subject, _: commands.ClearCommand(name_of(subject)), {}, {}, of["QUEUE"]),
         ("CLEAR", "TOPICSTR"): _Form(build_clear, {}, {"CLRTYPE": "CLRTYPE", "SCOPE": "SCOPE"}, of["TOPIC"]),
         ("PING", "QMGR"): _Form(_ping, {}, {}, frozenset()),
         ("ALTER", "QMGR"): _Form(_alter_queue_manager, QUEUE_MANAGER, {"FORCE": "FORCE"}, of["QMGR"]),
@@ -463,7 +443,7 @@ def _forms_of_what_does_not_run() -> dict[tuple[str, str], _Form]:
 
 def _status_forms() -> dict[tuple[str, str], _Form]:
     every = keyword_table(spec for noun in ("TPSTATUS", "TPSTATUS SUB", "TPSTATUS PUB") for spec in STATUSES[noun].specs)
-    shown: tuple[StatusNoun, ...] = (
+    shown: tuple[commands.StatusNoun, ...] = (
         *("QMSTATUS", "PUBSUB", "LSSTATUS", "CHSTATUS", "SVSTATUS", "SBSTATUS"),
         *("CLUSQMGR", "QCLUSTER", "TCLUSTER", "COMMINFO", "POLICY"),
     )
@@ -472,17 +452,19 @@ def _status_forms() -> dict[tuple[str, str], _Form]:
         ("DISPLAY", "APSTATUS"): _status_form("APSTATUS", _display_application_status),
         ("DISPLAY", "CHLAUTH"): _status_form("CHLAUTH", _display_channel_rules, "MATCH", *connections.ASKING),
         ("RESET", "QSTATS"): _Form(
-            lambda subject, _: DisplayStatusOf("QSTATS", pattern_of(subject), Selection(everything=True)),
+            lambda subject, _: commands.DisplayStatusOf("QSTATS", pattern_of(subject), commands.Selection(everything=True)),
             {},
             {},
             frozenset({"CMDSCOPE"}),
         ),
-        ("STOP", "CONN"): _Form(lambda subject, _: StopConnection(single(subject).folded), {}, {}, frozenset({"EXTCONN"})),
+        ("STOP", "CONN"): _Form(
+            lambda subject, _: commands.StopConnection(single(subject).folded), {}, {}, frozenset({"EXTCONN"})
+        ),
         **{("DISPLAY", noun): _status_form(noun, partial(_display_status_of, noun)) for noun in shown},
     }
 
 
-def _status_form(noun: StatusNoun, build: Build, *options: str) -> _Form:
+def _status_form(noun: commands.StatusNoun, build: Build, *options: str) -> _Form:
     taken = _SHOWING | {word: word for word in options}
     unsupported = UNSUPPORTED_ATTRIBUTES.get(noun, frozenset())
     return _Form(build, keyword_table(STATUSES[noun].specs), taken, unsupported, asking=True)

@@ -9,17 +9,8 @@ Cluster", "Refresh Queue Manager".
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from mqflow.embedded.administration import not_running
 from mqflow.embedded.administration.interface import Administration, ConnectionStatus
-from mqflow.embedded.administration.not_running import (
-    AboutChannel,
-    AboutCluster,
-    AboutService,
-    Asked,
-    ChannelVerb,
-    ClusterVerb,
-    RefreshQueueManager,
-    answer,
-)
 from mqflow.embedded.mqsc.commands import RemoveChannelRules, SetChannelRule
 from mqflow.embedded.mqsc.connections import CONNECTION, CONNECTION_HANDLE, change_channels, connection_rows, external_name
 from mqflow.embedded.pcf.queues import Row
@@ -154,33 +145,35 @@ def stop_listener(request: Request, administration: Administration) -> None:
     administration.channels.stop_listener(request.name(_LISTENER_NAME))
 
 
-def _asked_of_channel(verb: ChannelVerb) -> Callable[[Request], Asked]:
-    return lambda request: AboutChannel(
+def _asked_of_channel(verb: not_running.ChannelVerb) -> Callable[[Request], not_running.Asked]:
+    return lambda request: not_running.AboutChannel(
         verb, request.name(_CHANNEL_NAME, PCFReason.CHANNEL_NAME_ERROR), request.number(_SEQUENCE_NUMBER, 1)
     )
 
 
-def _asked_of_cluster(verb: ClusterVerb) -> Callable[[Request], Asked]:
-    return lambda request: AboutCluster(
+def _asked_of_cluster(verb: not_running.ClusterVerb) -> Callable[[Request], not_running.Asked]:
+    return lambda request: not_running.AboutCluster(
         verb, request.pattern(_CLUSTER_NAMELIST if request.has(_CLUSTER_NAMELIST) else _CLUSTER_NAME)
     )
 
 
-def _resolve(request: Request) -> Asked:
+def _resolve(request: Request) -> not_running.Asked:
     request.choice(_IN_DOUBT, (_COMMIT, _BACK_OUT), _COMMIT, PCFReason.PARM_VALUE_ERROR)
     return _asked_of_channel("RESOLVE CHANNEL")(request)
 
 
-def _refresh(request: Request) -> Asked:
-    return RefreshQueueManager(_REFRESHED[request.choice(_REFRESH_TYPE, tuple(_REFRESHED), 0, PCFReason.PARM_VALUE_ERROR)])
+def _refresh(request: Request) -> not_running.Asked:
+    return not_running.RefreshQueueManager(
+        _REFRESHED[request.choice(_REFRESH_TYPE, tuple(_REFRESHED), 0, PCFReason.PARM_VALUE_ERROR)]
+    )
 
 
 def _answered(
-    read: Callable[[Request], Asked], required: Sequence[int], optional: Collection[int] | None = ()
+    read: Callable[[Request], not_running.Asked], required: Sequence[int], optional: Collection[int] | None = ()
 ) -> Callable[[Request, Administration], None]:
     def command(request: Request, administration: Administration) -> None:
         request.check(required, optional, filters=False)
-        answer(read(request), administration)
+        not_running.answer(read(request), administration)
 
     return command
 
@@ -192,10 +185,10 @@ WITHOUT_EFFECT: Final[Mapping[CommandCode, Callable[[Request, Administration], I
     CommandCode.RESET_CHANNEL: _answered(_asked_of_channel("RESET CHANNEL"), (_CHANNEL_NAME,), {_SEQUENCE_NUMBER}),
     CommandCode.RESOLVE_CHANNEL: _answered(_resolve, (_CHANNEL_NAME, _IN_DOUBT)),
     CommandCode.START_SERVICE: _answered(
-        lambda request: AboutService("START SERVICE", request.name(_SERVICE_NAME)), (_SERVICE_NAME,)
+        lambda request: not_running.AboutService("START SERVICE", request.name(_SERVICE_NAME)), (_SERVICE_NAME,)
     ),
     CommandCode.STOP_SERVICE: _answered(
-        lambda request: AboutService("STOP SERVICE", request.name(_SERVICE_NAME)), (_SERVICE_NAME,)
+        lambda request: not_running.AboutService("STOP SERVICE", request.name(_SERVICE_NAME)), (_SERVICE_NAME,)
     ),
     CommandCode.REFRESH_CLUSTER: _answered(_asked_of_cluster("REFRESH CLUSTER"), (_CLUSTER_NAME,), {_REFRESH_REPOSITORY}),
     CommandCode.RESET_CLUSTER: _answered(

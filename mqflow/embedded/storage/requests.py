@@ -8,18 +8,7 @@ from typing import Final, assert_never
 
 from msgspec import Struct
 
-from mqflow.embedded.storage.store import (
-    BackoutCounted,
-    Change,
-    MessageAdded,
-    MessageRemoved,
-    ObjectDefined,
-    ObjectDeleted,
-    QueueCleared,
-    QueueDefined,
-    QueueDeleted,
-    QueueManagerDefined,
-)
+from mqflow.embedded.storage import store
 
 __all__ = ("Call", "Close", "Done", "Item", "Quarantine", "Release", "Subject", "log_bytes")
 
@@ -35,7 +24,7 @@ Subject = tuple[str, str]
 class Call(Struct, frozen=True, gc=False, eq=False):
     """Changes to make, all or nothing."""
 
-    changes: Sequence[Change]
+    changes: Sequence[store.Change]
     done: Done | None
 
     @property
@@ -51,7 +40,7 @@ class Call(Struct, frozen=True, gc=False, eq=False):
     @property
     def counts_backouts(self) -> bool:
         """True if the call changes the backout count of a message."""
-        return any(isinstance(change, BackoutCounted) for change in self.changes)
+        return any(isinstance(change, store.BackoutCounted) for change in self.changes)
 
 
 class Release(Struct, frozen=True, gc=False):
@@ -77,30 +66,30 @@ class Close(Struct, frozen=True, gc=False):
 Item = Call | Release | Quarantine | Close
 
 
-def log_bytes(changes: Sequence[Change]) -> int:
+def log_bytes(changes: Sequence[store.Change]) -> int:
     """Return the most bytes that these changes add to a log."""
     return sum(map(_added_bytes, changes)) + _CHANGE_BYTES * len(changes)
 
 
-def _subject(change: Change) -> Subject | None:
+def _subject(change: store.Change) -> Subject | None:
     match change:
-        case MessageAdded(message):
+        case store.MessageAdded(message):
             return "", message.queue
-        case QueueDefined(attributes):
+        case store.QueueDefined(attributes):
             return "", attributes.name
-        case QueueDeleted(name) | QueueCleared(name):
+        case store.QueueDeleted(name) | store.QueueCleared(name):
             return "", name
-        case QueueManagerDefined():
+        case store.QueueManagerDefined():
             return "queue manager", ""
-        case ObjectDefined(kind, name) | ObjectDeleted(kind, name):
+        case store.ObjectDefined(kind, name) | store.ObjectDeleted(kind, name):
             return kind, name
-        case MessageRemoved() | BackoutCounted():
+        case store.MessageRemoved() | store.BackoutCounted():
             return None
         case _:
             assert_never(change)
 
 
-def _added_bytes(change: Change) -> int:
-    if isinstance(change, MessageAdded):
+def _added_bytes(change: store.Change) -> int:
+    if isinstance(change, store.MessageAdded):
         return change.message.body_bytes + _CHANGE_BYTES
-    return len(change.attributes) + _CHANGE_BYTES if isinstance(change, ObjectDefined) else 0
+    return len(change.attributes) + _CHANGE_BYTES if isinstance(change, store.ObjectDefined) else 0

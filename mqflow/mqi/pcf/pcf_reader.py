@@ -14,26 +14,8 @@ from mqflow.mqi.ccsid import decode
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.layout import FIELD_CCSID, byte_order
 from mqflow.mqi.options import Encoding
+from mqflow.mqi.pcf import structures
 from mqflow.mqi.pcf.codes import PCFReason, StructureType
-from mqflow.mqi.pcf.structures import (
-    CCSID_OF_MESSAGE,
-    CFBF,
-    CFBS,
-    CFGR,
-    CFH,
-    CFH_BYTES,
-    CFIF,
-    CFIL,
-    CFIL64,
-    CFIN,
-    CFIN64,
-    CFSF,
-    CFSL,
-    CFST,
-    Parameter,
-    PCFError,
-    PCFMessage,
-)
 
 __all__ = ("parse",)
 
@@ -45,7 +27,7 @@ _HEADERS: Final = frozenset(StructureType) - {
 }  # fmt: skip
 
 
-def parse(data: bytes, *, encoding: int = Encoding.NATIVE, ccsid: int = FIELD_CCSID) -> PCFMessage:
+def parse(data: bytes, *, encoding: int = Encoding.NATIVE, ccsid: int = FIELD_CCSID) -> structures.PCFMessage:
     """Return the message in the data; `encoding` and `ccsid` come from the descriptor in front of the data.
 
     Raises `PCFError` with 3001 to 3007 for the header, 3016 if the lengths do not add up, and 3013 for an unknown structure.
@@ -57,28 +39,30 @@ def parse(data: bytes, *, encoding: int = Encoding.NATIVE, ccsid: int = FIELD_CC
     parameters = reader.parameters(count, 0)
     if reader.at != len(data):
         raise _wrong(PCFReason.MSG_LENGTH_ERROR, f"{len(data) - reader.at} bytes follow the {count} parameters of the header")
-    return PCFMessage(header, parameters)
+    return structures.PCFMessage(header, parameters)
 
 
-def _wrong(reason: int, detail: str, parameter: int = 0) -> PCFError:
-    return PCFError(reason, "Reading a PCF message", detail, parameter)
+def _wrong(reason: int, detail: str, parameter: int = 0) -> structures.PCFError:
+    return structures.PCFError(reason, "Reading a PCF message", detail, parameter)
 
 
-def _header(data: bytes, order: str) -> tuple[CFH, int]:
-    if len(data) < CFH_BYTES:
-        raise _wrong(PCFReason.MSG_LENGTH_ERROR, f"It has {len(data)} bytes, fewer than the {CFH_BYTES} bytes of a header")
+def _header(data: bytes, order: str) -> tuple[structures.CFH, int]:
+    if len(data) < structures.CFH_BYTES:
+        raise _wrong(
+            PCFReason.MSG_LENGTH_ERROR, f"It has {len(data)} bytes, fewer than the {structures.CFH_BYTES} bytes of a header"
+        )
     kind, length, version, command, sequence, control, completion, reason, count = struct.unpack_from(order + "9i", data)
     if kind not in _HEADERS:
         raise _wrong(PCFReason.CFH_TYPE_ERROR, f"Type {kind} (0x{kind & 0xFFFFFFFF:08X}) is not a PCF message")
-    if length != CFH_BYTES:
-        raise _wrong(PCFReason.CFH_LENGTH_ERROR, f"StrucLength is {length}, not {CFH_BYTES}")
+    if length != structures.CFH_BYTES:
+        raise _wrong(PCFReason.CFH_LENGTH_ERROR, f"StrucLength is {length}, not {structures.CFH_BYTES}")
     if version not in {1, 2, 3}:
         raise _wrong(PCFReason.CFH_VERSION_ERROR, f"Version {version}; 1, 2 and 3 are known")
     if control not in {0, 1}:
         raise _wrong(PCFReason.CFH_CONTROL_ERROR, f"Control {control}; 0 (more follow) and 1 (last) are known")
     if count < 0:
         raise _wrong(PCFReason.CFH_PARM_COUNT_ERROR, f"ParameterCount is {count}")
-    header = CFH(
+    header = structures.CFH(
         type=StructureType(kind),
         version=version,
         command=command,
@@ -123,23 +107,23 @@ class _Reader:
     """Reads the structures from a position in the data onwards."""
 
     def __init__(self, data: bytes, order: Literal["<", ">"], ccsid: int) -> None:
-        self.at = CFH_BYTES
+        self.at = structures.CFH_BYTES
         self._data = data
         self._order = order
         self._ccsid = ccsid
         #: How many texts without bytes the lists of the message can still have: nothing else limits their number.
         self._empty_texts_left = len(data)
 
-    def parameters(self, count: int, depth: int) -> tuple[Parameter, ...]:
+    def parameters(self, count: int, depth: int) -> tuple[structures.Parameter, ...]:
         """Read `count` parameters. Each has at least 16 bytes, so a count too large for the data fails where the data ends."""
-        found: list[Parameter] = []
+        found: list[structures.Parameter] = []
         for number in range(1, count + 1):
             if len(self._data) - self.at < _SMALLEST:
                 raise _wrong(PCFReason.MSG_LENGTH_ERROR, f"The message ends before parameter {number} of {count}")
             found.append(self._parameter(depth))
         return tuple(found)
 
-    def _parameter(self, depth: int) -> Parameter:
+    def _parameter(self, depth: int) -> structures.Parameter:
         start = self.at
         kind, length, parameter = struct.unpack_from(self._order + "3i", self._data, start)
         layout = _LAYOUTS.get(kind)
@@ -154,35 +138,35 @@ class _Reader:
             return self._group(parameter, start, depth)
         return _READ[kind](self, parameter, start, layout)
 
-    def _group(self, parameter: int, start: int, depth: int) -> CFGR:
+    def _group(self, parameter: int, start: int, depth: int) -> structures.CFGR:
         (count,) = struct.unpack_from(self._order + "i", self._data, start + 12)
         if count < 0 or depth == _GROUPS_DEEP_MAX:
             detail = f"ParameterCount is {count}" if count < 0 else f"Groups are nested {depth} deep"
             raise _wrong(PCFReason.CFGR_PARM_COUNT_ERROR, f"{detail} at offset {start}", parameter)
-        return CFGR(parameter, self.parameters(count, depth + 1))
+        return structures.CFGR(parameter, self.parameters(count, depth + 1))
 
-    def integer(self, parameter: int, start: int, _layout: _Layout) -> CFIN:
-        return CFIN(parameter, *struct.unpack_from(self._order + "i", self._data, start + 12))
+    def integer(self, parameter: int, start: int, _layout: _Layout) -> structures.CFIN:
+        return structures.CFIN(parameter, *struct.unpack_from(self._order + "i", self._data, start + 12))
 
-    def integer64(self, parameter: int, start: int, _layout: _Layout) -> CFIN64:
+    def integer64(self, parameter: int, start: int, _layout: _Layout) -> structures.CFIN64:
         # Four bytes are reserved, so that the number is at a multiple of eight.
-        return CFIN64(parameter, *struct.unpack_from(self._order + "q", self._data, start + 16))
+        return structures.CFIN64(parameter, *struct.unpack_from(self._order + "q", self._data, start + 16))
 
-    def integers(self, parameter: int, start: int, layout: _Layout) -> CFIL:
-        return CFIL(parameter, self._numbers("i", 4, parameter, start, layout))
+    def integers(self, parameter: int, start: int, layout: _Layout) -> structures.CFIL:
+        return structures.CFIL(parameter, self._numbers("i", 4, parameter, start, layout))
 
-    def integers64(self, parameter: int, start: int, layout: _Layout) -> CFIL64:
-        return CFIL64(parameter, self._numbers("q", 8, parameter, start, layout))
+    def integers64(self, parameter: int, start: int, layout: _Layout) -> structures.CFIL64:
+        return structures.CFIL64(parameter, self._numbers("q", 8, parameter, start, layout))
 
-    def string(self, parameter: int, start: int, layout: _Layout) -> CFST:
+    def string(self, parameter: int, start: int, layout: _Layout) -> structures.CFST:
         ccsid, length = struct.unpack_from(self._order + "2i", self._data, start + 12)
-        return CFST(parameter, self._text(length, ccsid, parameter, start, layout), ccsid)
+        return structures.CFST(parameter, self._text(length, ccsid, parameter, start, layout), ccsid)
 
-    def byte_string(self, parameter: int, start: int, layout: _Layout) -> CFBS:
+    def byte_string(self, parameter: int, start: int, layout: _Layout) -> structures.CFBS:
         (length,) = struct.unpack_from(self._order + "i", self._data, start + 12)
-        return CFBS(parameter, self._content(length, parameter, start, layout))
+        return structures.CFBS(parameter, self._content(length, parameter, start, layout))
 
-    def strings(self, parameter: int, start: int, layout: _Layout) -> CFSL:
+    def strings(self, parameter: int, start: int, layout: _Layout) -> structures.CFSL:
         ccsid, count, length = struct.unpack_from(self._order + "3i", self._data, start + 12)
         if count < 0 or (length == 0 and count > self._empty_texts_left):
             raise _wrong(PCFReason.CFSL_COUNT_ERROR, f"CFSL.Count is {count} at offset {start}", parameter)
@@ -190,21 +174,23 @@ class _Reader:
             raise _wrong(layout.content_error, f"CFSL.StringLength is {length} at offset {start}", parameter)
         if length == 0:
             self._empty_texts_left -= count
-            return CFSL(parameter, (self._decoded(b"", ccsid, parameter),) * count, ccsid)
+            return structures.CFSL(parameter, (self._decoded(b"", ccsid, parameter),) * count, ccsid)
         content = self._content(count * length, parameter, start, layout)
         pieces = (content[index * length : (index + 1) * length] for index in range(count))
-        return CFSL(parameter, tuple(self._decoded(piece, ccsid, parameter).rstrip(" \0") for piece in pieces), ccsid)
+        return structures.CFSL(
+            parameter, tuple(self._decoded(piece, ccsid, parameter).rstrip(" \0") for piece in pieces), ccsid
+        )
 
-    def integer_filter(self, parameter: int, start: int, _layout: _Layout) -> CFIF:
-        return CFIF(parameter, *struct.unpack_from(self._order + "2i", self._data, start + 12))
+    def integer_filter(self, parameter: int, start: int, _layout: _Layout) -> structures.CFIF:
+        return structures.CFIF(parameter, *struct.unpack_from(self._order + "2i", self._data, start + 12))
 
-    def string_filter(self, parameter: int, start: int, layout: _Layout) -> CFSF:
+    def string_filter(self, parameter: int, start: int, layout: _Layout) -> structures.CFSF:
         operator, ccsid, length = struct.unpack_from(self._order + "3i", self._data, start + 12)
-        return CFSF(parameter, operator, self._text(length, ccsid, parameter, start, layout), ccsid)
+        return structures.CFSF(parameter, operator, self._text(length, ccsid, parameter, start, layout), ccsid)
 
-    def byte_string_filter(self, parameter: int, start: int, layout: _Layout) -> CFBF:
+    def byte_string_filter(self, parameter: int, start: int, layout: _Layout) -> structures.CFBF:
         operator, length = struct.unpack_from(self._order + "2i", self._data, start + 12)
-        return CFBF(parameter, operator, self._content(length, parameter, start, layout))
+        return structures.CFBF(parameter, operator, self._content(length, parameter, start, layout))
 
     def _numbers(self, code: str, size: int, parameter: int, start: int, layout: _Layout) -> tuple[int, ...]:
         (count,) = struct.unpack_from(self._order + "i", self._data, start + 12)
@@ -222,14 +208,14 @@ class _Reader:
 
     def _decoded(self, data: bytes, ccsid: int, parameter: int) -> str:
         try:
-            return decode(data, self._ccsid if ccsid == CCSID_OF_MESSAGE else ccsid, big_endian=self._order == ">")
+            return decode(data, self._ccsid if ccsid == structures.CCSID_OF_MESSAGE else ccsid, big_endian=self._order == ">")
         except MQIError as error:
             raise _wrong(PCFReason.CCSID_ERROR, error.detail, parameter) from None
 
 
 _SMALLEST: Final = 16
 _FIXED: Final = frozenset({StructureType.INTEGER, StructureType.INTEGER64, StructureType.INTEGER_FILTER, StructureType.GROUP})
-_READ: Final[Mapping[int, Callable[[_Reader, int, int, _Layout], Parameter]]] = {
+_READ: Final[Mapping[int, Callable[[_Reader, int, int, _Layout], structures.Parameter]]] = {
     StructureType.INTEGER: _Reader.integer,
     StructureType.INTEGER64: _Reader.integer64,
     StructureType.INTEGER_LIST: _Reader.integers,

@@ -22,20 +22,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.headers.dead_letter import DLH_BYTES
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.dead_letters.actions import (
-    Chosen,
-    DeadLetter,
-    Discard,
-    Ignore,
-    Intent,
-    Matcher,
-    Redirect,
-    UnjudgedError,
-    choose,
-    dead_letter,
-    redirected,
-    takes_everything,
-)
+from mqflow.policy.dead_letters import actions
 from mqflow.policy.dead_letters.rules import Control
 from mqflow.policy.dead_letters.scan import HISTORY_MAX, History, Look, Scan
 from mqflow.policy.poison.disposition import Settlement
@@ -75,7 +62,7 @@ class Rules(Struct, frozen=True):
     """The rules of a handler."""
 
     control: Control
-    matchers: Sequence[Matcher]
+    matchers: Sequence[actions.Matcher]
     #: True if a rule needs more of a message than the descriptor and the MQDLH.
     whole: bool = False
 
@@ -84,8 +71,8 @@ class _Open(Struct):
     """A message whose action was carried out, in a unit of work that is not settled yet."""
 
     identity: bytes
-    letter: DeadLetter
-    chosen: Chosen
+    letter: actions.DeadLetter
+    chosen: actions.Chosen
     attempt: int
     failure: MQIError | None = None
 
@@ -129,7 +116,7 @@ class DeadLetterHandler:
         #: The rules whose functions have raised an exception.
         self._broken_rules: set[str] = set()
         self._options: dict[Look, GetOptions] = {}
-        self._takes_everything = takes_everything(rules.matchers)
+        self._takes_everything = actions.takes_everything(rules.matchers)
         #: True if the last message was a dead letter, and its action succeeded. Then the next message is probably similar.
         self._flows = False
         #: True if the next message is got without a browse.
@@ -171,7 +158,7 @@ class DeadLetterHandler:
     def reload(self, rules: Rules) -> None:
         """Use these rules from the next message on, and start again at the head of the queue. Earlier attempts still count."""
         self._rules = rules
-        self._takes_everything = takes_everything(rules.matchers)
+        self._takes_everything = actions.takes_everything(rules.matchers)
         self._options.clear()
         self._scan = self._new_scan()
 
@@ -213,13 +200,13 @@ class DeadLetterHandler:
             self._stayed = b""
             self._history.attempts(identity)  # records that the message is still on the queue
             return None
-        letter = dead_letter(got.descriptor, got.body)
+        letter = actions.dead_letter(got.descriptor, got.body)
         if letter is None:
             self._note_stray(identity, known=known)
             return None
         attempts = self._history.attempts(identity)
         chosen = self._chosen(letter, attempts)
-        if isinstance(chosen.intent, Ignore):
+        if isinstance(chosen.intent, actions.Ignore):
             self._leave(identity, letter, chosen, attempts, known=known)
             return None
         return self._carry_out(identity, chosen, attempts + 1, letter)
@@ -273,14 +260,14 @@ class DeadLetterHandler:
         self._scan.found()
         self._behind = True
         identity = got.descriptor.message_id + got.descriptor.correlation_id
-        letter = dead_letter(got.descriptor, got.body)
+        letter = actions.dead_letter(got.descriptor, got.body)
         if letter is None:
             self._stayed = identity
             self._flows = False
             self._note_stray(identity, known=False)
             return Settlement.BACKOUT
         chosen = self._chosen(letter, 0)
-        if isinstance(chosen.intent, Ignore):  # only if the function of a rule has raised an exception
+        if isinstance(chosen.intent, actions.Ignore):  # only if the function of a rule has raised an exception
             self._stayed = identity
             self._flows = False
             self._leave(identity, letter, chosen, 0, known=False)
@@ -290,11 +277,11 @@ class DeadLetterHandler:
             self._stayed = identity
         return settlement
 
-    def _chosen(self, letter: DeadLetter, attempts: int) -> Chosen:
+    def _chosen(self, letter: actions.DeadLetter, attempts: int) -> actions.Chosen:
         """Return the decision of the rules. If the function of a rule raises an exception, the message stays."""
         try:
-            return choose(self._rules.matchers, letter, attempts)
-        except UnjudgedError as error:
+            return actions.choose(self._rules.matchers, letter, attempts)
+        except actions.UnjudgedError as error:
             if error.rule not in self._broken_rules:
                 self._broken_rules.add(error.rule)
                 first = letter.descriptor.message_id.hex()
@@ -302,9 +289,9 @@ class DeadLetterHandler:
                 self._broadcast(
                     Warned(text=f"{text} This warning comes once.", queue=self.queue, details={"message_id": first})
                 )
-            return Chosen(Ignore())
+            return actions.Chosen(actions.Ignore())
 
-    def _carry_out(self, identity: bytes, chosen: Chosen, attempt: int, seen: DeadLetter) -> Settlement | None:
+    def _carry_out(self, identity: bytes, chosen: actions.Chosen, attempt: int, seen: actions.DeadLetter) -> Settlement | None:
         try:
             got = self.connection.get(self.handle, _TAKE)
         except MQIError as error:
@@ -314,9 +301,9 @@ class DeadLetterHandler:
         if got is None:
             return None
         self._holding = False
-        return self._act_on(identity, chosen, attempt, DeadLetter(got.descriptor, seen.header, got.body))
+        return self._act_on(identity, chosen, attempt, actions.DeadLetter(got.descriptor, seen.header, got.body))
 
-    def _act_on(self, identity: bytes, chosen: Chosen, attempt: int, letter: DeadLetter) -> Settlement:
+    def _act_on(self, identity: bytes, chosen: actions.Chosen, attempt: int, letter: actions.DeadLetter) -> Settlement:
         """Carry out the chosen action on the message, which was got in the open unit of work."""
         self._open = _Open(identity, letter, chosen, attempt)
         try:
@@ -330,16 +317,18 @@ class DeadLetterHandler:
             self._records.acted(self.connection, letter, chosen)
         return Settlement.COMMIT
 
-    def _do(self, intent: Intent, letter: DeadLetter) -> None:
+    def _do(self, intent: actions.Intent, letter: actions.DeadLetter) -> None:
         match intent:
-            case Redirect():
-                self._targets.put(intent, *redirected(letter, intent))
-            case Discard() | Ignore():
+            case actions.Redirect():
+                self._targets.put(intent, *actions.redirected(letter, intent))
+            case actions.Discard() | actions.Ignore():
                 return
             case _:
                 assert_never(intent)
 
-    def _leave(self, identity: bytes, letter: DeadLetter, chosen: Chosen, attempts: int, *, known: bool) -> None:
+    def _leave(
+        self, identity: bytes, letter: actions.DeadLetter, chosen: actions.Chosen, attempts: int, *, known: bool
+    ) -> None:
         if known:
             return
         if self._history.keep(identity, attempts):
@@ -394,7 +383,7 @@ class DeadLetterHandler:
 
     # -- reports
 
-    def _report(self, letter: DeadLetter, chosen: Chosen, attempt: int, failure: MQIError | None) -> None:
+    def _report(self, letter: actions.DeadLetter, chosen: actions.Chosen, attempt: int, failure: MQIError | None) -> None:
         if not self._broadcast.wanted(DeadLetterActed):
             return
         self._broadcast(
@@ -413,7 +402,7 @@ class DeadLetterHandler:
     def _report_given_up(self, failed: _Open) -> None:
         """If the last attempt on the message has failed, report that the message stays from now on."""
         left = self._chosen(failed.letter, failed.attempt)
-        if isinstance(left.intent, Ignore):
+        if isinstance(left.intent, actions.Ignore):
             self._report(failed.letter, left, failed.attempt, None)
 
     def _report_strays(self, count: int) -> None:
@@ -475,7 +464,7 @@ def end_unit(connection: Connection, settlement: Settlement) -> MQIError | None:
     return None
 
 
-def _says_header(letter: DeadLetter, intent: Intent, reason: int) -> bool:
+def _says_header(letter: actions.DeadLetter, intent: actions.Intent, reason: int) -> bool:
     """Return whether the MQDLH already names the queue of the redirection and this reason."""
     header = letter.header
-    return isinstance(intent, Redirect) and (intent.queue, reason) == (header.destination_queue, header.reason)
+    return isinstance(intent, actions.Redirect) and (intent.queue, reason) == (header.destination_queue, header.reason)

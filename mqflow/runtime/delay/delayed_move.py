@@ -21,18 +21,7 @@ from mqflow.mqi.headers import delay as delay_header
 from mqflow.mqi.headers.delay import DelayHeader
 from mqflow.mqi.options import Feedback, GetOption, MatchOption, OpenOption, Persistence, PutOption, Report
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.delivery_delay import (
-    ClockReading,
-    Plan,
-    due_in_ms,
-    has_expired,
-    on_refused,
-    on_report_refused,
-    owes_exception_report,
-    postponed,
-    restored,
-    retry_in_ms,
-)
+from mqflow.policy import delivery_delay
 from mqflow.policy.poison import moved_message
 from mqflow.policy.poison.backout_count_header import with_count
 from mqflow.policy.poison.disposition import DeadLetter, Discard, Disposition, Return, Settlement
@@ -95,8 +84,8 @@ class DelayedMove(Struct, frozen=True):
             return None
         now = moment(self.clock)
         header = delay_header.parse(got.body)
-        descriptor, body = restored(got.descriptor, header, got.body, now)
-        if has_expired(header, now):
+        descriptor, body = delivery_delay.restored(got.descriptor, header, got.body, now)
+        if delivery_delay.has_expired(header, now):
             owed = report(descriptor, body, mask=Report.EXPIRATION_MASK, feedback=Feedback.EXPIRATION)
             record = self._record(RecordOutcome.EXPIRED, header, descriptor, body)
             return self._with_report((), descriptor, owed, header, record, own_unit=own_unit)
@@ -115,7 +104,7 @@ class DelayedMove(Struct, frozen=True):
         # The queue manager gives each publication a new MsgId at its put.
         there = descriptor if header.subscription_id == NO_ID else done.descriptor
         record = self._record(RecordOutcome.RELEASED, header, there, body, now=now)
-        late_ms = max(0, -due_in_ms(header, now))
+        late_ms = max(0, -delivery_delay.due_in_ms(header, now))
         delivered = DelayedDelivered(
             queue=header.target, message_id=descriptor.message_id, delay_ms=header.delay_ms, late_ms=late_ms
         )
@@ -130,10 +119,10 @@ class DelayedMove(Struct, frozen=True):
         if got is None:
             return False
         header = delay_header.parse(got.body)
-        body = postponed(header, got.body, moment(self.clock), retry_ms=retry_in_ms(header))
+        body = delivery_delay.postponed(header, got.body, moment(self.clock), retry_ms=delivery_delay.retry_in_ms(header))
         self.connection.put1(self.staging_queue, got.descriptor, body, _PASS | PutOption.NEW_MSG_ID, context=self.handle)
         if self.records is not None:
-            sent, data = restored(got.descriptor, header, got.body, moment(self.clock))
+            sent, data = delivery_delay.restored(got.descriptor, header, got.body, moment(self.clock))
             left = self._record(RecordOutcome.LEFT, header, sent, data, mqrc=reason or None, target_queue=header.target)
             if left is not None:
                 self.records.put_all(self.connection, [left])
@@ -149,7 +138,7 @@ class DelayedMove(Struct, frozen=True):
     def _refused(self, header: DelayHeader, descriptor: MessageDescriptor, body: bytes, error: MQIError) -> DelayedResult:
         """Dead-letter, discard or keep a message that the target refused, as its report options say."""
         reason = int(error.reason)
-        plan = on_refused(
+        plan = delivery_delay.on_refused(
             header,
             reason=reason,
             dead_letter_queue=inquire_queue_manager(self.connection).dead_letter_queue,
@@ -159,7 +148,7 @@ class DelayedMove(Struct, frozen=True):
         refused = DelayedRefused(
             queue=header.target, message_id=descriptor.message_id, disposition=done, reason=reason, detail=str(error)
         )
-        if not owes_exception_report(done):
+        if not delivery_delay.owes_exception_report(done):
             return DelayedResult(Settlement.BACKOUT, (refused,), reason=reason)
         owed = exception_report(descriptor, body, feedback=reason)
         outcome, queue = RecordOutcome.DISCARDED, None
@@ -175,7 +164,7 @@ class DelayedMove(Struct, frozen=True):
         about: MessageDescriptor,
         body: bytes,
         *,
-        now: ClockReading | None = None,
+        now: delivery_delay.ClockReading | None = None,
         **more: Any,  # further fields of the record
     ) -> DispositionRecord | None:
         """Return the record of a message for its target. With `now`, the record also has the due time of the message."""
@@ -184,7 +173,7 @@ class DelayedMove(Struct, frozen=True):
         at_us = self.records.now_us() if now is None else now.wall_ms * 1_000
         if now is not None:
             # The record has the due time that the sender asked for, without the postponements after refusals.
-            more["due_ts"] = at_us + (due_in_ms(header, now) - header.retry_ms) * 1_000
+            more["due_ts"] = at_us + (delivery_delay.due_in_ms(header, now) - header.retry_ms) * 1_000
         return self.records.make(
             self.connection,
             outcome,
@@ -198,7 +187,7 @@ class DelayedMove(Struct, frozen=True):
         )
 
     def _carry_out(
-        self, plan: Plan, header: DelayHeader, descriptor: MessageDescriptor, body: bytes
+        self, plan: delivery_delay.Plan, header: DelayHeader, descriptor: MessageDescriptor, body: bytes
     ) -> DeadLetter | Discard | Return:
         *puts, last = plan
         for step in puts:
@@ -277,7 +266,7 @@ class DelayedMove(Struct, frozen=True):
             self._dead_letter(to, owed.descriptor, owed.body, owed.reply_to_queue, _PUT, None)
         except MQIError as error:
             _raise_if_lost(error)
-            return on_report_refused(about, error)
+            return delivery_delay.on_report_refused(about, error)
         return None
 
 

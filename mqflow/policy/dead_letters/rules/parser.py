@@ -13,17 +13,8 @@ from typing import Final
 from msgspec import Struct
 
 from mqflow.mqi.lexer import Token, TokenKind, source_lines
+from mqflow.policy.dead_letters.rules import records
 from mqflow.policy.dead_letters.rules.lexer import Entry, entries
-from mqflow.policy.dead_letters.rules.records import (
-    RETRY_INTERVAL_S,
-    Action,
-    Condition,
-    Control,
-    Problem,
-    PutAuthority,
-    Rule,
-    RulesTable,
-)
 from mqflow.policy.dead_letters.rules.values import (
     RefusedValueError,
     Value,
@@ -52,11 +43,11 @@ _COMBINATION: Final = 8759
 _NO_INPUT: Final = 8750
 
 
-def parse(text: str) -> RulesTable | tuple[Problem, ...]:
+def parse(text: str) -> records.RulesTable | tuple[records.Problem, ...]:
     """Return the table in the text, or all its problems in order. If there are problems, no table is returned."""
     reading = _Reading(source_lines(text))
-    control: Control | None = None
-    rules: list[Rule] = []
+    control: records.Control | None = None
+    rules: list[records.Rule] = []
     count = 0
     for count, entry in enumerate(entries(reading.lines), start=1):
         parameters = _Parameters(entry, reading)
@@ -75,7 +66,7 @@ def parse(text: str) -> RulesTable | tuple[Problem, ...]:
         reading.refuse(end, problem, 0 if count else _NO_INPUT)
     if reading.problems:
         return tuple(sorted(reading.problems, key=lambda problem: (problem.line, problem.column)))
-    return RulesTable(tuple(rules), control or Control())
+    return records.RulesTable(tuple(rules), control or records.Control())
 
 
 class _Reading:
@@ -83,11 +74,11 @@ class _Reading:
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = lines
-        self.problems: list[Problem] = []
+        self.problems: list[records.Problem] = []
 
     def refuse(self, token: Token, text: str, number: int = 0) -> None:
         """Add a problem at the place of this token."""
-        self.problems.append(Problem(text, token.line, token.column, self.lines[token.line - 1], number))
+        self.problems.append(records.Problem(text, token.line, token.column, self.lines[token.line - 1], number))
 
     def nearest(self, word: str, words: Sequence[str]) -> str:
         """Return a hint with the most similar of these words, or an empty text."""
@@ -241,34 +232,36 @@ class _Parameters:
             self.reading.refuse(keyword, f"{problem} The keywords are {', '.join(accepted)}.")
 
 
-def _control(parameters: _Parameters) -> Control:
+def _control(parameters: _Parameters) -> records.Control:
     wait_s = parameters.value("WAIT", lambda word, token: whole_number(word, token, 0, ("YES", "NO")))
     interval_s = parameters.value("RETRYINT", lambda word, token: whole_number(word, token, 1))
-    return Control(
+    return records.Control(
         input_queue=str(parameters.value("INPUTQ", input_name) or ""),
         input_queue_manager=str(parameters.value("INPUTQM", input_name) or ""),
-        retry_interval_s=interval_s if isinstance(interval_s, int) else RETRY_INTERVAL_S,
+        retry_interval_s=interval_s if isinstance(interval_s, int) else records.RETRY_INTERVAL_S,
         wait_s=0 if wait_s == "NO" else wait_s if isinstance(wait_s, int) else None,
     )
 
 
-def _rule(parameters: _Parameters) -> Rule:
-    conditions: list[Condition] = []
+def _rule(parameters: _Parameters) -> records.Rule:
+    conditions: list[records.Condition] = []
     for each in Field:
         value = parameters.value(each.value, partial(condition_value, each))
         if isinstance(value, str | int) and not _is_any(value):
-            conditions.append(Condition(each, value))
+            conditions.append(records.Condition(each, value))
     action = _action(parameters)
     attempts = parameters.value("RETRY", lambda word, token: whole_number(word, token, 1))
-    authority = parameters.value("PUTAUT", lambda word, token: chosen(word, token, [each.value for each in PutAuthority]))
+    authority = parameters.value(
+        "PUTAUT", lambda word, token: chosen(word, token, [each.value for each in records.PutAuthority])
+    )
     header = parameters.value("HEADER", lambda word, token: chosen(word, token, ("YES", "NO")))
-    return Rule(
+    return records.Rule(
         conditions=tuple(conditions),
-        action=action or Action.IGNORE,  # the default does not matter: a rule without an ACTION is refused
+        action=action or records.Action.IGNORE,  # the default does not matter: a rule without an ACTION is refused
         forward_queue=str(parameters.value("FWDQ", forward_queue) or ""),
         forward_queue_manager=str(parameters.value("FWDQM", forward_queue_manager) or ""),
         keep_header=header != "NO",
-        put_authority=PutAuthority.DEF if authority is None else PutAuthority(authority),
+        put_authority=records.PutAuthority.DEF if authority is None else records.PutAuthority(authority),
         attempts_max=attempts if isinstance(attempts, int) else 1,
         line=parameters.first.line,
     )
@@ -279,9 +272,9 @@ def _is_any(value: str | int) -> bool:
     return isinstance(value, str) and bool(value) and not value.strip("*")
 
 
-def _action(parameters: _Parameters) -> Action | None:
+def _action(parameters: _Parameters) -> records.Action | None:
     """Return the action. If it is not FWD, report the keywords that only FWD can have."""
-    accepted = [each.value for each in Action]
+    accepted = [each.value for each in records.Action]
     if "ACTION" not in parameters.found:
         if not parameters.unsure:
             problem = f"The rule has no ACTION: it needs one of {', '.join(f'ACTION({word})' for word in accepted)}."
@@ -290,8 +283,8 @@ def _action(parameters: _Parameters) -> Action | None:
     word = parameters.value("ACTION", lambda keyword, token: chosen(keyword, token, accepted))
     if word is None:
         return None
-    action = Action(word)
-    if action is Action.FWD:
+    action = records.Action(word)
+    if action is records.Action.FWD:
         if "FWDQ" not in parameters.found and not parameters.unsure:
             problem = "ACTION(FWD) needs FWDQ: the name of a queue, &DESTQ or &REPLYQ."
             parameters.reading.refuse(parameters.first, problem, _COMBINATION)
