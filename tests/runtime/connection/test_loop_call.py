@@ -1,5 +1,6 @@
 """Calls from other threads into the event loop: in order, none lost, and one wake-up for each turn of the loop."""
 
+import asyncio
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -148,3 +149,44 @@ async def test_a_call_from_another_thread_can_use_anyio_as_tasks_can() -> None:
         await has_run.wait()
 
     assert began <= times[0] <= anyio.current_time()
+
+
+@pytest.mark.mq_backend("asyncio", "trio")
+@pytest.mark.usefixtures("mq")  # virtual time
+async def test_each_wait_ends_at_its_own_limit_also_after_a_shorter_wait_was_answered() -> None:
+    loop_caller, over = LoopCaller(), list[tuple[str, bool, float]]()
+    began = anyio.current_time()
+
+    async def wait(name: str, limit_s: float) -> None:
+        one_shot = OneShot(loop_caller)
+        if name == "answered":
+            one_shot.pass_on()
+        has_come = await one_shot.comes_within(limit_s)
+        over.append((name, has_come, anyio.current_time() - began))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(wait, "long", 30)
+        group.start_soon(wait, "short", 10)
+        group.start_soon(wait, "answered", 5)
+        await anyio.sleep(1)
+        group.start_soon(wait, "later", 30)
+
+    assert [("answered", True, 0), ("short", False, 10), ("long", False, 30), ("later", False, 31)] == over
+
+
+@pytest.mark.mq_backend("asyncio")
+@pytest.mark.usefixtures("mq")
+async def test_answered_waits_leave_one_timer_which_does_not_end_later_waits() -> None:
+    loop_caller, loop = LoopCaller(), asyncio.get_running_loop()
+    timers = len(loop._scheduled)  # type: ignore[attr-defined]
+
+    for _ in range(20):
+        one_shot = OneShot(loop_caller)
+        loop.call_soon(one_shot.pass_on)
+        assert await one_shot.comes_within(30)
+
+    assert timers + 1 == len(loop._scheduled)  # type: ignore[attr-defined]
+    await anyio.sleep(20)
+    began = anyio.current_time()
+    assert not await OneShot(loop_caller).comes_within(30)
+    assert 30 == anyio.current_time() - began
