@@ -1,8 +1,27 @@
-"""A clock and a queue manager for tests, with one special property each."""
+"""A clock and queue managers for tests."""
 
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.testing.kit import carry_out
 from mqflow.verbs import Connection, QueueManager
 
-__all__ = ("Blocking", "SteppingClock")
+__all__ = ("Blocking", "SteppingClock", "queue_manager_with")
+
+
+def queue_manager_with(*commands: str, **options: Any) -> Any:
+    """Return a fixture: the queue manager QM1, made with these options, after these MQSC commands or scripts."""
+
+    @pytest.fixture
+    def queue_manager() -> Iterator[EmbeddedQueueManager]:
+        with EmbeddedQueueManager("QM1", **options) as made:
+            carry_out(made.administration, commands)
+            yield made
+
+    return queue_manager
 
 
 class Blocking:

@@ -27,6 +27,7 @@ from mqflow.runtime.connection import threaded_session
 from mqflow.standin import install
 from mqflow.verbs import QueueManager
 from tests.client_packages import PACKAGES, import_here
+from tests.doubles import queue_manager_with
 from tests.queue_contents import browsed, put
 
 FLIGHTS = Path(flights.__file__).parent
@@ -42,11 +43,7 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threaded_session, "_THREADED_WAIT_MS", 50)
 
 
-@pytest.fixture
-def queue_manager() -> Iterator[EmbeddedQueueManager]:
-    made = EmbeddedQueueManager("QM1")
-    yield made
-    made.close()
+queue_manager = queue_manager_with()
 
 
 @pytest.fixture(params=PACKAGES)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.mqi.attributes.queue import QueueAttributes
+from tests.doubles import queue_manager_with
 from tests.embedded.administration.commanding import Commander
 from tests.embedded.disk_faults.disk import memory_folder
 
@@ -21,20 +21,8 @@ def folder() -> Iterator[Path]:
         yield made
 
 
-@pytest.fixture
-def owner() -> Iterator[EmbeddedQueueManager]:
-    """A queue manager with the queue ORDERS.IN."""
-    with EmbeddedQueueManager("QM1") as queue_manager:
-        queue_manager.administration.define(QueueAttributes(name="ORDERS.IN"))
-        yield queue_manager
-
-
-@pytest.fixture
-def queue_manager() -> Iterator[EmbeddedQueueManager]:
-    """A queue manager with the queue Q."""
-    with EmbeddedQueueManager("QM1") as made:
-        made.administration.define(QueueAttributes(name="Q"))
-        yield made
+owner = queue_manager_with("DEFINE QLOCAL(ORDERS.IN)")
+queue_manager = queue_manager_with("DEFINE QLOCAL(Q)")
 
 
 @pytest.fixture

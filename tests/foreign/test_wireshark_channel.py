@@ -1,6 +1,5 @@
 """Wireshark reads a whole conversation of a client program and the listener, and finds no malformed segment."""
 
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -8,11 +7,11 @@ import msgspec
 import pytest
 
 from mqflow.embedded.channel.listener import serve_channel
-from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.protocol.addresses import TcpAddress
 from mqflow.embedded.wire.server.users_file import UsersFile
 from mqflow.fap.transmission_segments import segments_of
+from tests.doubles import queue_manager_with
 from tests.fap.client_half import ChannelClient, Golden, flow_of
 from tests.foreign.dissecting import TSHARK, Conversations, wrong_conversations
 
@@ -21,11 +20,7 @@ pytestmark = pytest.mark.skipif(TSHARK is None, reason="there is no tshark to sh
 FLOWS = Path(__file__).parents[1] / "embedded" / "channel" / "flows.json"
 
 
-@pytest.fixture
-def queue_manager() -> Iterator[EmbeddedQueueManager]:
-    with EmbeddedQueueManager("QM1") as made:
-        assert 0 == run("DEFINE QLOCAL(Q1)", made.administration).exit_code()
-        yield made
+queue_manager = queue_manager_with("DEFINE QLOCAL(Q1)")
 
 
 def test_wireshark_finds_no_malformed_segment_in_the_flows_of_ibms_jms_classes(

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from mqflow.embedded.channel.listener import serve_channel
-from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.protocol.addresses import TcpAddress
 from mqflow.embedded.wire.server.listener import Room, Server
 from mqflow.embedded.wire.server.users_file import UsersFile
 from mqflow.fap.connection_flows import Credentials
+from tests.doubles import queue_manager_with
 from tests.fap.client_half import ChannelClient
 
 APP = Credentials("app", "secret")
@@ -25,11 +25,7 @@ SET AUTHREC PROFILE('**') OBJTYPE(QUEUE) PRINCIPAL('app') AUTHADD(PUT,GET,INQ,BR
 Dial = Callable[[], ChannelClient]
 
 
-@pytest.fixture
-def queue_manager() -> Iterator[EmbeddedQueueManager]:
-    with EmbeddedQueueManager("QM1") as made:
-        assert 0 == run(MQSC, made.administration).exit_code()
-        yield made
+queue_manager = queue_manager_with(MQSC)
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """One conversation answers flows on a line in memory: a request for messages gets what it asks for, and nothing more."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from mqflow.embedded.mqsc import run
@@ -14,6 +12,7 @@ from mqflow.mqi.descriptor import MQMD2_BYTES, MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import ObjectDescriptor
+from tests.doubles import queue_manager_with
 from tests.embedded.channel.memory_program import Program
 from tests.fap.client_half import ORDER, open_body
 from tests.queue_contents import put
@@ -22,11 +21,7 @@ from tests.queue_contents import put
 INHIBIT_GET = 9
 
 
-@pytest.fixture
-def queue_manager() -> Iterator[EmbeddedQueueManager]:
-    with EmbeddedQueueManager("QM1") as made:
-        assert 0 == run("DEFINE QLOCAL(Q1)", made.administration).exit_code()
-        yield made
+queue_manager = queue_manager_with("DEFINE QLOCAL(Q1)")
 
 
 @pytest.fixture

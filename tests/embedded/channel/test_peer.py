@@ -8,7 +8,6 @@ import pytest
 from msgspec.structs import replace
 
 from mqflow.embedded.channel.peer import ChannelPeer, send_whole
-from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.protocol.streams import TlsStream
 from mqflow.embedded.wire.protocol.wakeup import HasDescriptor, SocketSignal, Waited
@@ -23,6 +22,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.world import SYSTEM_RANDOM
 from tests.conformance.under_test import ManualClock
+from tests.doubles import queue_manager_with
 from tests.fap.client_half import ORDER, connect_body, initial_data, open_body
 
 OFFER = Offer(queue_manager="QM1", queue_manager_identifier="QM1")
@@ -96,11 +96,7 @@ def over(connection: ServedPeer) -> None:
     """Keep no list of programs."""
 
 
-@pytest.fixture
-def queue_manager() -> Iterator[EmbeddedQueueManager]:
-    with EmbeddedQueueManager("QM1") as made:
-        assert 0 == run("DEFINE QLOCAL(Q1)", made.administration).exit_code()
-        yield made
+queue_manager = queue_manager_with("DEFINE QLOCAL(Q1)")
 
 
 Begin = Callable[[], Stranger]

@@ -1,11 +1,9 @@
 """One conversation subscribes, stages delayed messages, and puts messages without an answer, on a line in memory."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.fap.fields import Reader, Writer
 from mqflow.fap.spi import SpiVerb
@@ -18,6 +16,7 @@ from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption, S
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import ObjectDescriptor
+from tests.doubles import queue_manager_with
 from tests.embedded.channel.memory_program import Program
 from tests.fap.client_half import ORDER
 from tests.queue_contents import browsed
@@ -33,11 +32,7 @@ DEFINE TOPIC(FISH) TOPICSTR('fish') PMSGDLV(ALLAVAIL) NPMSGDLV(ALLAVAIL)
 OK = 0, 0
 
 
-@pytest.fixture
-def queue_manager() -> Iterator[EmbeddedQueueManager]:
-    with EmbeddedQueueManager("QM1") as made:
-        assert 0 == run(MQSC, made.administration).exit_code()
-        yield made
+queue_manager = queue_manager_with(MQSC)
 
 
 @pytest.fixture

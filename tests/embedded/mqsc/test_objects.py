@@ -1,7 +1,6 @@
 """Channels, namelists, processes, authentication information, listeners, services and connections, by MQSC."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,9 @@ from mqflow.embedded.wire.server.listener import serve
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption
 from mqflow.mqi.reason_codes import Reason
+from tests.doubles import queue_manager_with
 
-
-@pytest.fixture
-def queue_manager() -> Iterator[EmbeddedQueueManager]:
-    with EmbeddedQueueManager("QM1") as made:
-        yield made
+queue_manager = queue_manager_with()
 
 
 def shown(queue_manager: EmbeddedQueueManager, command: str) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """The command server: commands on SYSTEM.ADMIN.COMMAND.QUEUE, their responses, and the errors of wrong commands."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from mqflow.mqi.pcf.codes import CommandCode, FilterOperator, ParameterId, PCFRe
 from mqflow.mqi.pcf.structures import CFBS, CFH, CFIF, CFIL, CFIN, CFSF, CFST, Parameter, PCFMessage, to_bytes
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions
+from tests.doubles import queue_manager_with
 from tests.embedded.administration.commanding import COMMAND_QUEUE, Commander, values_of
 from tests.embedded.storage.scripted_store import FULL, ScriptedStore
 from tests.queue_contents import put
@@ -28,11 +29,7 @@ LOCAL, MODEL, ALIAS, REMOTE = 1, 2, 3, 6
 PING = to_bytes(PCFMessage(CFH(command=CommandCode.PING_Q_MGR)))
 
 
-@pytest.fixture
-def queue_manager() -> Iterator[EmbeddedQueueManager]:
-    with EmbeddedQueueManager("QM1", dead_letter_queue="SYSTEM.DEAD.LETTER.QUEUE") as made:
-        made.administration.define(QueueAttributes(name="Q", description="the one"))
-        yield made
+queue_manager = queue_manager_with("DEFINE QLOCAL(Q) DESCR('the one')", dead_letter_queue="SYSTEM.DEAD.LETTER.QUEUE")
 
 
 def defined(queue_manager: EmbeddedQueueManager, name: str) -> QueueAttributes:

@@ -1,6 +1,5 @@
 """PCF commands about channels, namelists, processes, authentication information, listeners, services and connections."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from mqflow.mqi.options import OpenOption
 from mqflow.mqi.pcf.codes import CommandCode, FilterOperator, ParameterId, PCFReason
 from mqflow.mqi.pcf.structures import CFBS, CFIF, CFIL, CFIN, CFSF, CFSL, CFST, Parameter
 from mqflow.mqi.reason_codes import Reason
+from tests.doubles import queue_manager_with
 from tests.embedded.administration.commanding import Commander
 
 CHANNEL, CHANNEL_TYPE, CHANNEL_DESCRIPTION = 3501, 1511, 3502
@@ -18,10 +18,7 @@ SVRCONN, CLNTCONN, SENDER = 7, 6, 1
 REPLACE = CFIN(ParameterId.REPLACE, 1)
 
 
-@pytest.fixture
-def queue_manager() -> Iterator[EmbeddedQueueManager]:
-    with EmbeddedQueueManager("QM1") as made:
-        yield made
+queue_manager = queue_manager_with()
 
 
 # The name, the required parameters and two attributes.

@@ -1,7 +1,5 @@
 """The refusal of a user names the missing authority, the object, and the command that grants the authority."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from mqflow.embedded.mqsc import run
@@ -12,15 +10,12 @@ from mqflow.mqi.authorities import Authority, AuthorityKind
 from mqflow.mqi.authority_records import AuthorityRecord
 from mqflow.mqi.errors import NotAuthorizedError
 from mqflow.mqi.options import OpenOption
+from tests.doubles import queue_manager_with
 
 AS_ANOTHER = OpenOption.ALTERNATE_USER_AUTHORITY
 
 
-@pytest.fixture
-def queue_manager() -> Iterator[EmbeddedQueueManager]:
-    with EmbeddedQueueManager("QM1") as made:
-        run("DEFINE QLOCAL(Q)\nSET AUTHREC OBJTYPE(QMGR) PRINCIPAL('app') AUTHADD(CONNECT)", made.administration)
-        yield made
+queue_manager = queue_manager_with("DEFINE QLOCAL(Q)", "SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('app') AUTHADD(CONNECT)")
 
 
 def refusal(queue_manager: EmbeddedQueueManager, options: OpenOption, *, user: str = "app") -> str:

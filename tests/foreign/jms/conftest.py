@@ -14,12 +14,12 @@ import pytest
 from mqflow.embedded.channel.admission import ServableToClients
 from mqflow.embedded.channel.listener import serve_channel
 from mqflow.embedded.channel.peer import Tap
-from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.protocol.addresses import TcpAddress
 from mqflow.embedded.wire.server.listener import Server
 from mqflow.embedded.wire.server.users_file import UsersFile
 from mqflow.world import SYSTEM_CLOCK, Clock
+from tests.doubles import queue_manager_with
 from tests.foreign.dissecting import TSHARK, Conversations, wrong_conversations
 from tests.foreign.jms.program import MQSC, Program, Scenario, class_paths
 
@@ -86,11 +86,7 @@ def serve(conversations: Conversations, tmp_path: Path, request: pytest.FixtureR
         yield serve
 
 
-@pytest.fixture
-def queue_manager() -> Iterator[EmbeddedQueueManager]:
-    with EmbeddedQueueManager("QM1") as made:
-        assert 0 == run(MQSC, made.administration).exit_code()
-        yield made
+queue_manager = queue_manager_with(MQSC)
 
 
 @pytest.fixture

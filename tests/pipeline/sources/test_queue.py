@@ -1,6 +1,5 @@
 """`mqflow_queue`: a browsed queue, and a queue drained into a manifest, exactly once, even if other programs get from it."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOut
 from mqflow.testing.faults import Fault, Faults, Moment
 from mqflow.verbs import GetOptions
 from mqflow.world import SYSTEM_CLOCK
+from tests.doubles import queue_manager_with
 from tests.embedded.disk_faults.disk import memory_folder
 from tests.object_store import new_bucket
 from tests.queue_contents import browsed
@@ -34,12 +34,7 @@ from tests.queue_contents import browsed
 QUEUE = "POISON"
 
 
-@pytest.fixture
-def owner() -> Iterator[EmbeddedQueueManager]:
-    with EmbeddedQueueManager("QM1") as made:
-        for name in (QUEUE, STATE_QUEUE):
-            made.administration.define(QueueAttributes(name=name))
-        yield made
+owner = queue_manager_with(*(f"DEFINE QLOCAL('{name}')" for name in (QUEUE, STATE_QUEUE)))
 
 
 @pytest.fixture(params=["disk", "s3"])
