@@ -1,8 +1,6 @@
 """`test_puts_again` on sessions with threads: a served queue manager, pymqi and ibmmq. Source: as there."""
 
 import logging
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +9,7 @@ from mqflow.events import InDoubt
 from mqflow.runtime.connection import threaded_session
 from mqflow.testing.faults import Moment
 from mqflow.verbs import QueueManager
-from tests.runtime.connection.breaking import WAYS, Behind, Hearing, application
+from tests.runtime.connection.breaking import WAYS, Behind, Hearing, application, fixtures
 
 CALLS_MAX = 20
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("way", WAYS), pytest.mark.sampled(2)]
@@ -24,17 +22,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     logging.getLogger("mqflow").setLevel(logging.CRITICAL)
 
 
-@pytest.fixture
-def behind() -> Iterator[Behind]:
-    made = Behind("DEFINE QLOCAL(OUT)", "DEFINE QLOCAL(ASKED)")
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def reached(behind: Behind, way: str, tmp_path: Path) -> Iterator[QueueManager]:
-    with behind.reached(way, tmp_path) as found:
-        yield found
+behind, reached = fixtures("DEFINE QLOCAL(OUT)", "DEFINE QLOCAL(ASKED)")
 
 
 async def test_the_first_put_after_an_idle_outage_is_put_once(behind: Behind, reached: QueueManager) -> None:

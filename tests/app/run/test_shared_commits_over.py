@@ -1,7 +1,6 @@
 """`test_shared_commits` on sessions with threads (a served queue manager, pymqi and ibmmq), and on a disk. Source: as there."""
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
@@ -13,7 +12,7 @@ from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.options import OpenOption
 from mqflow.testing.kit import carry_out
 from mqflow.verbs import GetOptions, QueueManager
-from tests.runtime.connection.breaking import WAYS, Behind, application
+from tests.runtime.connection.breaking import WAYS, Behind, application, fixtures
 
 PUBLISHERS, EACH = 16, 5
 pytestmark = pytest.mark.anyio
@@ -24,17 +23,7 @@ def quiet() -> None:
     logging.getLogger("mqflow").setLevel(logging.CRITICAL)
 
 
-@pytest.fixture
-def behind() -> Iterator[Behind]:
-    made = Behind("DEFINE QLOCAL(OUT)", "DEFINE QLOCAL(FULL) MAXDEPTH(1)")
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def reached(behind: Behind, way: str, tmp_path: Path) -> Iterator[QueueManager]:
-    with behind.reached(way, tmp_path) as found:
-        yield found
+behind, reached = fixtures("DEFINE QLOCAL(OUT)", "DEFINE QLOCAL(FULL) MAXDEPTH(1)")
 
 
 async def publish(app: App, publisher: int, refused: list[str]) -> None:

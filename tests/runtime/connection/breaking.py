@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import anyio
+import pytest
 
 from mqflow import App, open_queue_manager
 from mqflow.app.config.settings import ReconnectSettings, Settings
@@ -27,7 +28,7 @@ from mqflow.verbs import GetOptions, QueueManager, object_descriptor
 from tests.client_packages import import_here
 from tests.queue_contents import put
 
-__all__ = ("SOON", "WAYS", "Behind", "Hearing", "application")
+__all__ = ("SOON", "WAYS", "Behind", "Hearing", "application", "fixtures")
 
 WAYS: Final = ("served", "pymqi", "ibmmq")
 SOON: Final = Settings(reconnect=ReconnectSettings(delays="(1)"))
@@ -41,6 +42,23 @@ _BROWSE: Final = GetOptions(options=GetOption.BROWSE_NEXT)
 def application(name: str) -> App:
     """Return an application that tries to reconnect a millisecond after the loss of the connection."""
     return App(name=name, settings=SOON)
+
+
+def fixtures(*mqsc: str) -> tuple[Any, Any]:
+    """Return the fixtures `behind` and `reached` of a module, with these definitions. `way` is a parameter of its tests."""
+
+    @pytest.fixture
+    def behind() -> Iterator[Behind]:
+        made = Behind(*mqsc)
+        yield made
+        made.close()
+
+    @pytest.fixture
+    def reached(behind: Behind, way: str, tmp_path: Path) -> Iterator[QueueManager]:
+        with behind.reached(way, tmp_path) as found:
+            yield found
+
+    return behind, reached
 
 
 class Behind:

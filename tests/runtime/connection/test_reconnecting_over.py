@@ -8,7 +8,6 @@ calls.
 
 import logging
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +24,7 @@ from mqflow.policy.poison.redelivery_delay import Pace
 from mqflow.runtime.connection import threaded_session
 from mqflow.testing.faults import Moment
 from mqflow.verbs import QueueManager
-from tests.runtime.connection.breaking import WAYS, Behind, Hearing, application
+from tests.runtime.connection.breaking import WAYS, Behind, Hearing, application, fixtures
 
 QUEUES: Final = (
     "DEFINE QLOCAL(OUT)",
@@ -47,17 +46,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     logging.getLogger("mqflow").setLevel(logging.CRITICAL)
 
 
-@pytest.fixture
-def behind() -> Iterator[Behind]:
-    made = Behind(*QUEUES)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def reached(behind: Behind, way: str, tmp_path: Path) -> Iterator[QueueManager]:
-    with behind.reached(way, tmp_path) as found:
-        yield found
+behind, reached = fixtures(*QUEUES)
 
 
 def booking(name: str, *, strict_order: bool = False) -> App:
