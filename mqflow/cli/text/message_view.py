@@ -253,7 +253,9 @@ def _why_sentences(reason: Why) -> Iterator[str]:
         cause = reason_words(reason.reason)
         yield f"Its destination was {origin or 'a queue without a name'}. It was put here because of {cause}."
     elif origin:
-        times = f" when its handling had failed {_times(reason.count)}" if reason.count else ""
+        # Without an outcome, nobody knows why it was backed out. For example, the process was killed each time.
+        what = "its handling had failed" if reason.outcome or reason.error else "it had been backed out"
+        times = f" when {what} {_times(reason.count)}" if reason.count else ""
         yield f"It was moved here from {origin}{times}" + (f" (threshold {reason.threshold})." if reason.threshold else ".")
     if reason.outcome or reason.error:
         handler = f" by {reason.handler}" if reason.handler else ""

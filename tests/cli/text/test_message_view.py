@@ -149,6 +149,7 @@ def test_a_dead_letter_is_shown_with_its_whole_header() -> None:
      (Why(queue="IN", count=2, error="ValueError"),
       ["It was moved here from IN when its handling had failed 2 times.",
        "Its last handling had the outcome failed: ValueError"]),
+     (Why(queue="IN", count=3, threshold=3), ["It was moved here from IN when it had been backed out 3 times (threshold 3)."]),
      (Why(queue="IN", outcome="failed"), ["It was moved here from IN.", "Its last handling had the outcome failed."]),
      (Why(application_name="orders"), ["Moved by orders."]),
      (Why(at=MOVED.at), ["Moved at 2026-11-21 04:05:06 UTC."])],
