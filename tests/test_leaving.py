@@ -40,7 +40,8 @@ def ended(command: list[str], children: int, number: signal.Signals) -> int:
 
 
 def test_failovers_that_are_terminated_leave_no_process_behind() -> None:
-    command = [sys.executable, "-m", "tests.embedded.failover.failovers", "1000000", "--seed", "1"]
+    called = ("tests.embedded.failover.failovers", "fail_over", '{"count": 1000000, "seed": 1}')
+    command = [sys.executable, "-m", "tests.own_programs", *called]
 
     assert 128 + signal.SIGTERM == ended(command, CHILDREN, signal.SIGTERM)
 

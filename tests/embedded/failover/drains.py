@@ -4,13 +4,11 @@
 manager. Its handlers take up to 20 ms. A signal ends the application at any moment after its first message.
 """
 
-import argparse
 import logging
 import os
 import random
 import shutil
 import signal
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -20,7 +18,6 @@ from pathlib import Path
 from typing import Final
 
 import anyio
-import msgspec
 from msgspec import Struct
 
 from mqflow import App, Message
@@ -36,7 +33,6 @@ from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.verbs import GetOptions
 from tests.embedded.failover.stage import NeverError, Stage
 from tests.embedded.storage.stored_messages import say
-from tests.leaving import end_by_exception
 
 __all__ = ("Drained", "drain", "violations")
 
@@ -189,19 +185,3 @@ def _left(data: Path) -> list[tuple[str, int]]:
         while got := connection.get(handle, GetOptions(options=GetOption.NO_SYNCPOINT)):
             found.append((got.body.decode(), got.descriptor.backout_count))
     return found
-
-
-def main(arguments: list[str]) -> int:
-    """Run the drains in this process, which must be free to fork, and print the result as JSON."""
-    parser = argparse.ArgumentParser(prog="python -m tests.embedded.failover.drains", description=__doc__)
-    parser.add_argument("count", type=int)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--cut", action="store_true", help="plant the defect: handlers get no time to finish")
-    given = parser.parse_args(arguments)
-    end_by_exception()
-    sys.stdout.write(msgspec.json.encode(drain(given.count, seed=given.seed, cut=given.cut)).decode())
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -5,13 +5,11 @@ each failover waits until all are back. Each part is a process of its own, forke
 modules and opened nothing.
 """
 
-import argparse
 import math
 import os
 import random
 import shutil
 import signal
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -19,7 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
@@ -32,7 +29,6 @@ from tests.embedded.failover.checking import Lying, violations
 from tests.embedded.failover.defects import DEFECTS
 from tests.embedded.failover.failover_life import DONE, IN
 from tests.embedded.failover.stage import LOOK_S, NeverError, Stage
-from tests.leaving import end_by_exception
 
 __all__ = ("Result", "fail_over", "percentile")
 
@@ -249,22 +245,3 @@ def _left(data: Path) -> tuple[list[Lying], list[Lying]]:
 def percentile(values: Sequence[float], percent: float) -> float:
     """Return the value that `percent` of the values do not exceed."""
     return sorted(values)[min(len(values) - 1, int(len(values) * percent / 100))]
-
-
-def main(arguments: list[str]) -> int:
-    """Run the failovers in this process, which must be free to fork, and print the result as JSON."""
-    parser = argparse.ArgumentParser(prog="python -m tests.embedded.failover.failovers", description=__doc__)
-    parser.add_argument("count", type=int)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--paced", action="store_true", help="wait until everybody is back, by IBM MQ's delays")
-    parser.add_argument("--defect", choices=DEFECTS, default="none")
-    parser.add_argument("--patience", type=float, default=_PATIENCE_S, help="seconds until what has not happened never will")
-    given = parser.parse_args(arguments)
-    end_by_exception()
-    result = fail_over(given.count, seed=given.seed, paced=given.paced, defect=given.defect, patience_s=given.patience)
-    sys.stdout.write(msgspec.json.encode(result).decode())
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

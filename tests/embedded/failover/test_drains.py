@@ -4,24 +4,17 @@ For more drains: `python -m tests.campaign drains`. The time of an exit depends 
 `tests/app/run/test_draining.py` asserts its bound in virtual time.
 """
 
-import msgspec
 import pytest
 
-from tests.embedded.failover.drains import Drained, violations
-from tests.own_programs import run_module
+from tests.embedded.failover.drains import Drained, drain, violations
+from tests.own_programs import run_function
 
 DRAINS = 40
 
 
-def _drained(count: int, *more: str) -> Drained:
-    ended = run_module("tests.embedded.failover.drains", count, *more, timeout_s=600)
-    assert 0 == ended.returncode, ended.stderr
-    return msgspec.json.decode(ended.stdout, type=Drained)
-
-
 @pytest.mark.timeout(600)
 def test_an_application_that_is_ended_finishes_its_messages() -> None:
-    seen = _drained(DRAINS)
+    seen = run_function(drain, Drained, count=DRAINS, seed=1)
 
     assert [] == seen.wrong
     assert DRAINS == seen.ended
@@ -30,7 +23,9 @@ def test_an_application_that_is_ended_finishes_its_messages() -> None:
 
 @pytest.mark.rare
 def test_a_drain_that_gives_no_time_is_found() -> None:
-    assert any("was begun and not finished" in wrong for wrong in _drained(15, "--cut").wrong)
+    seen = run_function(drain, Drained, count=15, seed=1, cut=True)
+
+    assert any("was begun and not finished" in wrong for wrong in seen.wrong)
 
 
 @pytest.mark.parametrize(

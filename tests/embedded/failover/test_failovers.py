@@ -5,29 +5,22 @@ the load of the machine. `tests/simulation/test_failover_times.py` asserts them 
 `tests/campaign` assert the percentiles of all measured failovers.
 """
 
-import msgspec
 import pytest
 
 from tests.embedded.failover.checking import Lying, violations
 from tests.embedded.failover.defects import DEFECTS
-from tests.embedded.failover.failovers import Result, percentile
+from tests.embedded.failover.failovers import Result, fail_over, percentile
 from tests.long import DAY, usually
-from tests.own_programs import run_module
+from tests.own_programs import run_function
 
 FAILOVERS = usually(30, long=500)
 """Each day has other ones: those of two days are as many as any planted defect needs."""
 PACED = usually(3, long=8)
 
 
-def _failed_over(count: int, *more: str) -> Result:
-    ended = run_module("tests.embedded.failover.failovers", count, *more, timeout_s=600)
-    assert 0 == ended.returncode, ended.stderr
-    return msgspec.json.decode(ended.stdout, type=Result)
-
-
 @pytest.mark.timeout(600)
 def test_nothing_is_lost_and_nothing_done_twice_however_often_a_standby_takes_over() -> None:
-    seen = _failed_over(FAILOVERS, "--seed", str(DAY.toordinal()))
+    seen = run_function(fail_over, Result, count=FAILOVERS, seed=DAY.toordinal())
 
     assert [] == seen.wrong
     assert FAILOVERS == seen.failovers
@@ -41,7 +34,7 @@ def test_nothing_is_lost_and_nothing_done_twice_however_often_a_standby_takes_ov
 @pytest.mark.rare
 @pytest.mark.timeout(120)
 def test_applications_are_back_with_the_first_delay_of_ibm_mq() -> None:
-    seen = _failed_over(PACED, "--paced")
+    seen = run_function(fail_over, Result, count=PACED, seed=1, paced=True)
 
     assert [] == seen.wrong
     assert PACED == len(seen.application_back_ms)
@@ -77,7 +70,7 @@ def test_a_planted_defect_is_found(defect: str) -> None:
 
     wrong: list[str] = []
     for seed in range(_SERIES_MAX):
-        wrong += _failed_over(failovers, "--defect", defect, "--patience", "4", "--seed", str(seed)).wrong
+        wrong += run_function(fail_over, Result, count=failovers, seed=seed, defect=defect, patience_s=4.0).wrong
         if any(sentence in each for each in wrong):
             return
     pytest.fail(f"not found in {_SERIES_MAX} series of {failovers}: {wrong[:5]}")
