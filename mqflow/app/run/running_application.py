@@ -37,8 +37,8 @@ from mqflow.app.handlers.outgoing_message import (
 from mqflow.app.handlers.request_reply import Refused, Unanswered, answerable, check_timeout, first_reply, reply_queue
 from mqflow.app.handlers.unawaited_puts import noted
 from mqflow.app.run.decision_ledger import DecisionLedger, open_ledger
-from mqflow.app.run.put_alone import put_and_commit, put_on_next_connections
 from mqflow.app.run.puts import Puts
+from mqflow.app.run.unit_of_puts import put_and_commit, put_on_next_connections
 from mqflow.events import ConnectionTried, Hook, Warned
 from mqflow.policy.application_tag import application_tag
 from mqflow.policy.channels.client_ini import ClientConfiguration
