@@ -9,12 +9,11 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from mqflow.embedded.storage.folder import DataFolder, FolderInUseError, UnsafeFolderError, UnusableFileError, file_identity
 
-__all__ = ("OwnerLock", "take_ownership")
+__all__ = ("OwnerLock", "call_in_forks", "take_ownership")
 
 _ATTEMPTS = 8
 # How often and how long to wait for a process that only reads the owner. It has the lock for microseconds, or a bit longer.
@@ -34,7 +33,7 @@ class OwnerLock:
         self._identity = file_identity(path)
         self._record = self._read()
         self._on_fork = on_fork
-        os.register_at_fork(after_in_child=partial(_disown, weakref.ref(self)))  # never unregistered, so the reference is weak
+        call_in_forks(self.disown)
 
     @property
     def held(self) -> bool:
@@ -71,6 +70,12 @@ class OwnerLock:
         """
         self.release()
         self._on_fork()
+
+
+def call_in_forks(method: Callable[[], None]) -> None:
+    """Call the method in each forked child of this process, as long as its object exists."""
+    reference = weakref.WeakMethod(method)  # Python never forgets the function of `register_at_fork`
+    os.register_at_fork(after_in_child=lambda: None if (found := reference()) is None else found())
 
 
 def _a_moment() -> None:
@@ -138,9 +143,3 @@ def _owner(descriptor: int) -> int | None:
     with contextlib.suppress(OSError, ValueError):
         return int(os.pread(descriptor, _FIELD_BYTES, 0))
     return None  # the owner has just taken the lock, and has not written its process id yet
-
-
-def _disown(lock: "weakref.ref[OwnerLock]") -> None:
-    held = lock()
-    if held is not None:
-        held.disown()

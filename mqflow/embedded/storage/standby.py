@@ -8,13 +8,12 @@ import contextlib
 import fcntl
 import os
 import threading
-import weakref
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
 from mqflow.embedded.storage.folder import DataFolder, UnsafeFolderError
+from mqflow.embedded.storage.owner_lock import call_in_forks
 from mqflow.world import Runner
 
 __all__ = ("LockWait", "first_in_line", "owner_pid", "standby_pid", "until_free")
@@ -37,7 +36,7 @@ class LockWait:
         self._wanted = True
         self._held = False
         self._failure: UnsafeFolderError | None = None
-        os.register_at_fork(after_in_child=partial(_disown, weakref.ref(self)))  # never unregistered, so the reference is weak
+        call_in_forks(self.disown)
         runner.start(self._wait, f"mqflow-standby-{path.parent.name}")
 
     @property
@@ -120,12 +119,6 @@ def owner_pid(folder: DataFolder) -> int | None:
 
 def _path(folder: DataFolder) -> Path:
     return folder.path / "standby.lock"
-
-
-def _disown(wait: "weakref.ref[LockWait]") -> None:
-    waiting = wait()
-    if waiting is not None:
-        waiting.disown()
 
 
 def _holder(path: Path) -> int | None:
