@@ -13,7 +13,7 @@ from msgspec import Struct
 from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedObject, Noun, object_from
 from mqflow.embedded.rules.channel_authentication import ChannelRule
 from mqflow.embedded.state.steady_clock import ClockAnchor
-from mqflow.embedded.storage.store import ObjectDefined, ObjectDeleted, StoredObject
+from mqflow.embedded.storage.store import ObjectDefined, ObjectDeleted
 from mqflow.mqi.attributes.topic import TopicAttributes
 from mqflow.mqi.authority_records import AuthorityRecord
 from mqflow.mqi.errors import error_for
@@ -40,7 +40,7 @@ Objects = dict[str, dict[str, Struct]]
 """Records by kind and name. Every kind is present."""
 
 
-def load_objects(stored: Iterable[StoredObject]) -> Objects:
+def load_objects(stored: Iterable[ObjectDefined]) -> Objects:
     """Return the objects that a store has kept. Raises `MQIError` 2043 for an object that this mqflow does not know."""
     objects: Objects = {kind: {} for kind in KINDS}
     for found in stored:
@@ -76,7 +76,7 @@ def word_of(record: Struct) -> str:
     return kind_of(record.noun if isinstance(record, DefinedObject) else type(record))
 
 
-def _decoded(found: StoredObject) -> Struct:
+def _decoded(found: ObjectDefined) -> Struct:
     if KINDS[found.kind] is DefinedObject:
         return object_from(msgspec.msgpack.decode(found.attributes))
     record: Struct = msgspec.msgpack.decode(found.attributes, type=KINDS[found.kind])

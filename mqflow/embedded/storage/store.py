@@ -30,7 +30,6 @@ __all__ = (
     "Store",
     "StoredIdentifiers",
     "StoredMessage",
-    "StoredObject",
     "StoredSerials",
 )
 
@@ -140,14 +139,6 @@ Change = (
 )  # fmt: skip
 
 
-class StoredObject(Struct, frozen=True):
-    """A stored object other than a queue."""
-
-    kind: str
-    name: str
-    attributes: bytes
-
-
 class Snapshot(Struct, frozen=True):
     """The contents of a store when it was opened, without the descriptors and bodies of its messages."""
 
@@ -160,8 +151,8 @@ class Snapshot(Struct, frozen=True):
     next_serial: int
     #: The damaged messages in quarantine, each with its serial number and the reason.
     quarantined: tuple[tuple[int, str], ...] = ()
-    #: The objects, in the order of their first definition.
-    objects: tuple[StoredObject, ...] = ()
+    #: The objects other than queues, in the order of their first definition.
+    objects: tuple[ObjectDefined, ...] = ()
 
 
 class Store(Protocol):

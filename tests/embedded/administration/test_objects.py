@@ -10,7 +10,7 @@ from mqflow.embedded.calls.pending_answer import Pending, begin, finish
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.stored_objects import KINDS, defined, load_objects
-from mqflow.embedded.storage.store import Snapshot, StoredObject
+from mqflow.embedded.storage.store import ObjectDefined, Snapshot
 from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 from mqflow.mqi.attributes.topic import TopicAttributes
 from mqflow.mqi.errors import MQIError
@@ -22,7 +22,7 @@ from tests.embedded.storage.scripted_store import FULL, ScriptedStore
 PRICES = TopicAttributes(name="PRICES", topic_string="Prices")
 
 
-def _machine(store: ScriptedStore, *objects: StoredObject) -> QueueManagerState:
+def _machine(store: ScriptedStore, *objects: ObjectDefined) -> QueueManagerState:
     snapshot = Snapshot(queue_manager=None, queues=(), serials=(), next_serial=1, objects=objects)
     return QueueManagerState(QueueManagerAttributes(name="QM1"), store=store, clock=SYSTEM_CLOCK, snapshot=snapshot)
 
@@ -38,14 +38,14 @@ def test_an_object_is_there_at_once_and_again_after_a_restart() -> None:
     _carry_out(machine, define_object(machine, "PRICES", PRICES))
     stored = defined("PRICES", PRICES)
     assert [stored] == store.written
-    restarted = _machine(ScriptedStore(), StoredObject(stored.kind, stored.name, stored.attributes))
+    restarted = _machine(ScriptedStore(), ObjectDefined(stored.kind, stored.name, stored.attributes))
 
     assert {"PRICES": PRICES} == records(machine, TopicAttributes) == records(restarted, TopicAttributes)
 
 
 def loaded(kept: SubscriptionAttributes) -> Selector:
     stored = defined(kept.name, kept)
-    [subscription] = _machine(ScriptedStore(), StoredObject(stored.kind, stored.name, stored.attributes)).subscriptions
+    [subscription] = _machine(ScriptedStore(), ObjectDefined(stored.kind, stored.name, stored.attributes)).subscriptions
     assert subscription.selector is not None
     return subscription.selector
 
@@ -102,7 +102,7 @@ def test_a_definition_the_store_refused_is_taken_back() -> None:
 )
 def test_an_object_of_a_newer_mqflow_refuses_the_start(kind: str, record: object, said: str) -> None:
     with pytest.raises(MQIError, match=said):
-        load_objects([StoredObject(kind, "LUNA", msgpack.encode(record))])
+        load_objects([ObjectDefined(kind, "LUNA", msgpack.encode(record))])
 
 
 def test_every_kind_is_there_before_anything_is_defined() -> None:

@@ -17,11 +17,11 @@ from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import (
     Change,
     MessageAdded,
+    ObjectDefined,
     QueueDefined,
     QueueManagerDefined,
     Snapshot,
     StoredMessage,
-    StoredObject,
 )
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
@@ -109,7 +109,7 @@ class Contents(Struct):
     messages: list[StoredMessage]
     next_serial: int
     quarantined: tuple[tuple[int, str], ...]
-    objects: tuple[StoredObject, ...]
+    objects: tuple[ObjectDefined, ...]
 
 
 def reopened(folder: Path) -> Contents:

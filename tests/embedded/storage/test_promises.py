@@ -29,7 +29,6 @@ from mqflow.embedded.storage.store import (
     QueueManagerDefined,
     Snapshot,
     StoredMessage,
-    StoredObject,
 )
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
@@ -115,7 +114,10 @@ def test_objects_come_back_as_they_were_last_made_in_the_order_of_their_first_de
         write(store, [ObjectDeleted("topic", "NEWS"), ObjectDeleted("topic", "NEVER.WAS")])
     snapshot = reopened(tmp_path)
 
-    assert (StoredObject("topic", "PRICES", b"altered"), StoredObject("channel", "PRICES", b"another kind")) == snapshot.objects
+    assert (
+        ObjectDefined("topic", "PRICES", b"altered"),
+        ObjectDefined("channel", "PRICES", b"another kind"),
+    ) == snapshot.objects
 
 
 @settings(max_examples=15, deadline=None)

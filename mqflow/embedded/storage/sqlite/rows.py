@@ -26,7 +26,6 @@ from mqflow.embedded.storage.store import (
     QueueManagerDefined,
     StoredIdentifiers,
     StoredMessage,
-    StoredObject,
 )
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
@@ -249,12 +248,12 @@ def queue_of(row: tuple[int, bytes, int]) -> tuple[int, QueueAttributes]:
     return number, msgspec.msgpack.decode(value, type=QueueAttributes)
 
 
-def object_of(row: tuple[bytes, bytes, bytes, int]) -> StoredObject:
+def object_of(row: tuple[bytes, bytes, bytes, int]) -> ObjectDefined:
     """Return the object of a row (kind, name, attributes, crc). Raises `DamagedRowError`."""
     kind, name, value, check = row
     if not isinstance(value, bytes) or _object_crc(kind, name, value) != check:
         raise DamagedRowError("the definition of an object is damaged")
-    return StoredObject(kind.decode(), name.decode(), value)
+    return ObjectDefined(kind.decode(), name.decode(), value)
 
 
 def _object_crc(kind: bytes, name: bytes, value: bytes) -> int:

@@ -19,7 +19,6 @@ from mqflow.embedded.storage.store import (
     QueueDeleted,
     QueueManagerDefined,
     StoredIdentifiers,
-    StoredObject,
 )
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
@@ -201,7 +200,7 @@ def test_a_queue_and_an_object_come_back_from_their_rows() -> None:
     for wrong in ((5, queue[2], queue[3]), (4, queue[2] + b"x", queue[3]), (4, queue[2], queue[3] + 1)):
         with pytest.raises(DamagedRowError, match="the definition of a queue is damaged"):
             rows.queue_of(wrong)
-    assert StoredObject("topic", "PRICES", b"x") == rows.object_of((kind.encode(), name.encode(), value, crc))
+    assert ObjectDefined("topic", "PRICES", b"x") == rows.object_of((kind.encode(), name.encode(), value, crc))
     for damaged_kind, damaged_name, damaged_value in (
         (b"topicP", b"RICES", value),
         (b"tobic", b"PRICES", value),

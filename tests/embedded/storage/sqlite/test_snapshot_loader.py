@@ -19,7 +19,6 @@ from mqflow.embedded.storage.store import (
     MessageRemoved,
     ObjectDefined,
     Snapshot,
-    StoredObject,
     StoredSerials,
 )
 from mqflow.mqi.attributes.queue import QueueAttributes
@@ -86,7 +85,7 @@ def test_a_load_returns_all_that_was_stored(stored: Stored) -> None:
 
     expected = snapshot(
         of(3, order_priority=-4), of(1), of(2, queue=OTHER_QUEUE), next_serial=1 + SERIALS_RESERVED,
-        objects=(StoredObject("topic", "B", b"b"), StoredObject("topic", "A", b"a")),
+        objects=(ObjectDefined("topic", "B", b"b"), ObjectDefined("topic", "A", b"a")),
     )  # fmt: skip
     assert expected == stored.load()
     assert {QUEUE: 1, OTHER_QUEUE: 2} == read_catalogue(stored.database).queue_ids

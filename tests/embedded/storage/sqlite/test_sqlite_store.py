@@ -25,7 +25,6 @@ from mqflow.embedded.storage.store import (
     QueueDefined,
     QueueDeleted,
     StoredIdentifiers,
-    StoredObject,
 )
 from mqflow.mqi.attributes.queue import QueueAttributes
 from tests.embedded.storage.stored_messages import (
@@ -409,7 +408,7 @@ def test_a_folder_of_version_1_is_opened_and_takes_objects_from_then_on(tmp_path
 
     assert () == upgraded.objects
     assert [1] == serials(upgraded) == serials(snapshot)
-    assert (StoredObject("topic", "PRICES", b"new"),) == snapshot.objects
+    assert (ObjectDefined("topic", "PRICES", b"new"),) == snapshot.objects
 
 
 def test_another_applications_database_is_refused_and_left_alone(tmp_path: Path) -> None:
