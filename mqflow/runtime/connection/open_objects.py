@@ -73,28 +73,28 @@ class OpenObjects:
         self._handles: dict[int, ObjectHandle] = {}
         self._subscribed: dict[int, Subscribed] = {}
         #: The handles for puts, by target and options; the oldest is first.
-        self._outputs: dict[tuple[ObjectDescriptor | str, OpenOption], ObjectHandle] = {}
+        self._outputs: dict[ObjectDescriptor | str, ObjectHandle] = {}
 
     @property
     def ledger(self) -> Ledger:
         """The objects that are open now, or that must be opened again after an outage."""
         return self._ledger
 
-    def open_output(self, target: ObjectDescriptor | str, options: OpenOption = OpenOption.OUTPUT) -> ObjectHandle | None:
+    def open_output(self, target: ObjectDescriptor | str) -> ObjectHandle | None:
         """Return the handle of a queue or topic if it is open for output already, otherwise None. Any thread may call this."""
-        return self._outputs.get((target, options))
+        return self._outputs.get(target)
 
-    def output(self, target: ObjectDescriptor | str, options: OpenOption = OpenOption.OUTPUT) -> ObjectHandle:
+    def output(self, target: ObjectDescriptor | str) -> ObjectHandle:
         """Return the handle of a queue or topic, open for output; a text is the name of a queue.
 
         The 64 handles that were opened last stay open. Raises the errors of MQOPEN, and 2057 for a model queue.
         """
-        handle = self._outputs.get((target, options))
+        handle = self._outputs.get(target)
         if handle is None:
             wanted = object_descriptor(target)
             handle = self.hold(
                 wanted.name,
-                options | OpenOption.FAIL_IF_QUIESCING,
+                OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING,
                 object_type=wanted.object_type,
                 queue_manager=wanted.queue_manager,
                 object_string=wanted.object_string,
@@ -104,15 +104,15 @@ class OpenObjects:
                 raise model_refused(wanted.name, self._connection.queue_manager_name)
             if len(self._outputs) >= _OUTPUTS_MAX:
                 self._drop(self._outputs.pop(next(iter(self._outputs))))
-            self._outputs[target, options] = handle
+            self._outputs[target] = handle
         return handle
 
-    def output_again(self, target: ObjectDescriptor | str, options: OpenOption = OpenOption.OUTPUT) -> ObjectHandle:
+    def output_again(self, target: ObjectDescriptor | str) -> ObjectHandle:
         """Return a new handle of the queue or topic, in place of a handle that cannot be used any more (2041, 2052)."""
-        stale = self._outputs.pop((target, options), None)
+        stale = self._outputs.pop(target, None)
         if stale is not None:
             self._drop(stale)  # this handle cannot be used any more
-        return self.output(target, options)
+        return self.output(target)
 
     def put(self, target: ObjectDescriptor | str, descriptor: MessageDescriptor, body: bytes, options: PutOption) -> Put:
         """Put the message on a queue or topic that stays open for output.

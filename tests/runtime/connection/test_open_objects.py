@@ -54,7 +54,7 @@ def test_equal_requests_get_one_handle_and_other_options_get_another(world: Worl
 
     assert handle is openings.hold("A", INPUT)
     assert handle is not openings.hold("A", OpenOption.BROWSE)
-    assert openings.output("A", OpenOption.OUTPUT) is openings.output("A", OpenOption.OUTPUT)
+    assert openings.output("A") is openings.output("A")
 
 
 def test_equal_subscriptions_are_made_once_and_one_to_another_queue_is_another(world: World) -> None:
@@ -71,7 +71,7 @@ def test_equal_subscriptions_are_made_once_and_one_to_another_queue_is_another(w
 def test_everything_is_open_again_in_the_order_of_first_opening_and_with_its_options(world: World) -> None:
     _, before = world.connect()
     before.hold("B", OpenOption.BROWSE)
-    before.output("A", OpenOption.OUTPUT)
+    before.output("A")
     before.hold("", OpenOption.OUTPUT, object_type=ObjectType.TOPIC, object_string="Prices/IBM")
     before.hold("A", INPUT)
     world.faults.break_connections()
@@ -82,7 +82,7 @@ def test_everything_is_open_again_in_the_order_of_first_opening_and_with_its_opt
     assert ["B", "A", "Prices/IBM", "A"] == names(taken)
     assert OpenOption.BROWSE == after.hold("B", OpenOption.BROWSE).options
     calls = len(world.faults.calls)
-    after.output("A", OpenOption.OUTPUT)
+    after.output("A")
     after.hold("A", INPUT)
     assert calls == len(world.faults.calls)  # the objects are open already
 
@@ -127,7 +127,7 @@ def test_a_model_queue_opened_for_output_is_refused_and_leaves_no_queue(world: W
     _, objects = world.connect()
 
     with pytest.raises(MQIError, match="2057"):
-        objects.output("PERMANENT", OpenOption.OUTPUT)
+        objects.output("PERMANENT")
 
     assert before == [each.name for each in world.queue_manager.administration.queues()]
 
