@@ -4,7 +4,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.verbs import GetOptions, Got, QueueManager
 
-__all__ = ("browsed", "put", "taken")
+__all__ = ("browsed", "put", "taken", "with_counts")
 
 _LOOK = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT | GetOption.PROPERTIES_FORCE_MQRFH2)
 _TAKE = GetOptions(options=GetOption.NO_SYNCPOINT)
@@ -17,6 +17,11 @@ def browsed(queue_manager: QueueManager, queue: str) -> list[Got]:
 
 def taken(queue_manager: QueueManager, queue: str) -> list[Got]:
     return _found(queue_manager, queue, OpenOption.INPUT_SHARED, _TAKE)
+
+
+def with_counts(queue_manager: QueueManager, queue: str) -> list[tuple[str, int]]:
+    """Take the messages. Return each as text, with its BackoutCount."""
+    return [(got.body.decode(), got.descriptor.backout_count) for got in taken(queue_manager, queue)]
 
 
 def _found(queue_manager: QueueManager, queue: str, use: OpenOption, options: GetOptions) -> list[Got]:

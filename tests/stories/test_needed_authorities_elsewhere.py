@@ -14,14 +14,15 @@ from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.server.listener import serve
 from mqflow.events import Decided, Disposed, Event, ListenerPaused, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.policy.poison import redelivery_delay
 from mqflow.runtime.connection import threaded_session
 from mqflow.standin import install
 from mqflow.testing.kit import carry_out
-from mqflow.verbs import Connection, GetOptions, QueueManager
+from mqflow.verbs import Connection, QueueManager
 from tests.client_packages import PACKAGES, import_here
 from tests.embedded.disk_faults.disk import memory_folder
+from tests.queue_contents import browsed
 
 SOON = Pace(first_s=0.001, factor=1, max_s=0.001)
 DLQ = "SYSTEM.DEAD.LETTER.QUEUE"
@@ -118,12 +119,7 @@ class Story:
 
 
 def backout_counts(owner: EmbeddedQueueManager) -> Sequence[int]:
-    connection = owner.connect()
-    handle = connection.open("IN", OpenOption.BROWSE)
-    look = GetOptions(options=GetOption.BROWSE_NEXT)
-    found = [got.descriptor.backout_count for got in iter(lambda: connection.get(handle, look), None)]
-    connection.disconnect()
-    return found
+    return [got.descriptor.backout_count for got in browsed(owner, "IN")]
 
 
 async def until_it_is_disposed_of(reached: QueueManager) -> Story:

@@ -10,11 +10,12 @@ from mqflow import App
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.events import Disposed, Event, Settled
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import OpenOption, PutOption
+from mqflow.mqi.options import PutOption
 from mqflow.policy.poison.disposition import Failed, Settlement
 from mqflow.testing.kit import carry_out
 from mqflow.verbs import Connection, GetOptions, Got, Put
 from mqflow.world import THREADS, Runner
+from tests.queue_contents import taken
 
 __all__ = ("WAIT_S", "Manager", "failure")
 
@@ -62,9 +63,7 @@ class Manager:
 
     def take(self, queue: str) -> list[Got]:
         """Get all messages of the queue."""
-        connection = self.behind.connect()
-        handle = connection.open(queue, OpenOption.INPUT_SHARED)
-        return list(iter(lambda: connection.get(handle, GetOptions()), None))
+        return taken(self.behind, queue)
 
     def bodies(self, queue: str) -> list[bytes]:
         return [got.body.rpartition(b">")[2].strip() for got in self.take(queue)]

@@ -24,6 +24,7 @@ from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.policy.poison.disposition import Completed, Failed, Settlement
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import Connection, GetOptions, Got, Put
+from tests.queue_contents import taken
 
 WAIT_S = 10
 
@@ -100,9 +101,7 @@ class SlowQueueManager:
 
     def on(self, queue: str) -> list[bytes]:
         """Get all messages of the queue."""
-        connection = self.behind.connect()
-        handle = connection.open(queue, OpenOption.INPUT_SHARED)
-        return [got.body for got in iter(lambda: connection.get(handle, GetOptions()), None)]
+        return [got.body for got in taken(self.behind, queue)]
 
 
 async def _until(true: Callable[[], object]) -> None:

@@ -17,11 +17,12 @@ from mqflow.events import Event, InDoubt
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import OpenOption, PutOption
+from mqflow.mqi.options import PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.testing.faults import Fault
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import Connection, GetOptions, Got
+from tests.queue_contents import taken
 from tests.running import defining
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
@@ -206,9 +207,7 @@ class SlowQueueManager:
 
 def bodies_on(queue_manager: EmbeddedQueueManager, queue: str) -> list[bytes]:
     """Get all messages of the queue."""
-    connection = queue_manager.connect()
-    handle = connection.open(queue, OpenOption.INPUT_SHARED)
-    return [got.body for got in iter(lambda: connection.get(handle, GetOptions()), None)]
+    return [got.body for got in taken(queue_manager, queue)]
 
 
 def test_a_receive_that_asyncio_gave_up_commits_nothing_that_it_got() -> None:

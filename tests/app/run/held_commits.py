@@ -10,10 +10,11 @@ from anyio.lowlevel import checkpoint
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.options import OpenOption, PutOption
+from mqflow.mqi.options import PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.testing.kit import carry_out
-from mqflow.verbs import Connection, GetOptions, Got, ManyPut, Put
+from mqflow.verbs import Connection, Got, ManyPut, Put
+from tests.queue_contents import taken
 
 __all__ = ("Answer", "HeldCommits")
 
@@ -76,9 +77,7 @@ class HeldCommits:
 
     def messages(self) -> Sequence[Got]:
         """Get all messages of OUT."""
-        connection = self.behind.connect()
-        handle = connection.open("OUT", OpenOption.INPUT_SHARED)
-        return list(iter(lambda: connection.get(handle, GetOptions()), None))
+        return taken(self.behind, "OUT")
 
     def hold(self, connection: "_Connection", bodies: list[bytes]) -> None:
         self.commits.append(bodies)

@@ -15,11 +15,10 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.wire.server.users_file import UsersFile
 from mqflow.events import Event, Warned
-from mqflow.mqi.options import OpenOption
 from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE, DispositionRecord, RecordOutcome, many_from_bytes
 from mqflow.testing.kit import carry_out
-from mqflow.verbs import GetOptions
 from tests.doubles import Blocking
+from tests.queue_contents import taken
 
 ON = Settings(disposition_queue=DISPOSITION_QUEUE)
 
@@ -29,10 +28,7 @@ def define(queue_manager: EmbeddedQueueManager, *queues: str) -> None:
 
 
 def recorded(queue_manager: EmbeddedQueueManager) -> Sequence[DispositionRecord]:
-    connection = queue_manager.connect()
-    handle = connection.open(DISPOSITION_QUEUE, OpenOption.INPUT_SHARED)
-    unit = iter(lambda: connection.get(handle, GetOptions()), None)
-    read = list(chain.from_iterable(many_from_bytes(got.body) for got in unit))
+    read = list(chain.from_iterable(many_from_bytes(got.body) for got in taken(queue_manager, DISPOSITION_QUEUE)))
     return [each for each in read if each.outcome is not RecordOutcome.HEARTBEAT]
 
 

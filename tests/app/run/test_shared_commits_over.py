@@ -9,9 +9,9 @@ import pytest
 from mqflow import App, MQIError
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
-from mqflow.mqi.options import OpenOption
 from mqflow.testing.kit import carry_out
-from mqflow.verbs import GetOptions, QueueManager
+from mqflow.verbs import QueueManager
+from tests.queue_contents import taken
 from tests.runtime.connection.breaking import WAYS, Behind, application, fixtures
 
 PUBLISHERS, EACH = 16, 5
@@ -90,8 +90,6 @@ async def test_what_publishers_have_put_on_a_disk_is_there_after_a_restart(tmp_p
                 group.start_soon(publish, app, publisher, refused)
 
     with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")) as queue_manager:
-        connection = queue_manager.connect()
-        handle = connection.open("OUT", OpenOption.INPUT_SHARED)
-        found = [got.body.decode() for got in iter(lambda: connection.get(handle, GetOptions()), None)]
+        found = [got.body.decode() for got in taken(queue_manager, "OUT")]
     assert sorted(f"{publisher}.{number}" for publisher in range(PUBLISHERS) for number in range(EACH)) == sorted(found)
     assert ["2053"] * (PUBLISHERS * EACH - 1) == refused

@@ -9,24 +9,17 @@ from pathlib import Path
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.wire.server.listener import serve
-from mqflow.mqi.options import GetOption, OpenOption
-from mqflow.verbs import GetOptions
 from tests.embedded.disk_faults.disk import Disk
 from tests.embedded.disk_faults.kills import DONE, IN, define_queues
-from tests.embedded.failover.checking import Lying, Said, violations
+from tests.embedded.failover.checking import Said, violations
 from tests.own_programs import run_module
+from tests.queue_contents import with_counts
 
 __all__ = ("kill_applications", "kill_owners")
 
 
 def _judged(printed: str, queue_manager: EmbeddedQueueManager) -> tuple[Said, list[str]]:
-    found: dict[str, list[Lying]] = {IN: [], DONE: []}
-    connection = queue_manager.connect()
-    for name, messages in found.items():
-        handle = connection.open(name, OpenOption.INPUT_SHARED)
-        while got := connection.get(handle, GetOptions(options=GetOption.NO_SYNCPOINT)):
-            messages.append((got.body.decode(), got.descriptor.backout_count))
-    return violations(printed.splitlines(), found[IN], found[DONE])
+    return violations(printed.splitlines(), with_counts(queue_manager, IN), with_counts(queue_manager, DONE))
 
 
 def kill_owners(disk: Disk, folder: Path, seed: int, lives: int, defect: str = "none") -> tuple[Said, list[str]]:

@@ -29,10 +29,10 @@ from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.server.listener import serve
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
-from mqflow.verbs import GetOptions
+from mqflow.mqi.options import Persistence, PutOption
 from tests.embedded.failover.stage import NeverError, Stage
 from tests.embedded.storage.stored_messages import say
+from tests.queue_contents import with_counts
 
 __all__ = ("Drained", "drain", "violations")
 
@@ -178,10 +178,5 @@ def _end_one(stage: Stage, result: Drained, chance: random.Random, folder: Path,
 
 
 def _left(data: Path) -> list[tuple[str, int]]:
-    found = []
     with EmbeddedQueueManager("QM1", store=SqliteStore(data)) as queue_manager:
-        connection = queue_manager.connect()
-        handle = connection.open(IN, OpenOption.INPUT_SHARED)
-        while got := connection.get(handle, GetOptions(options=GetOption.NO_SYNCPOINT)):
-            found.append((got.body.decode(), got.descriptor.backout_count))
-    return found
+        return with_counts(queue_manager, IN)

@@ -22,13 +22,12 @@ from msgspec import Struct
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.attributes.queue import QueueAttributes
-from mqflow.mqi.options import GetOption, OpenOption
-from mqflow.verbs import GetOptions
 from tests.embedded.failover import failover_life as failing_over
 from tests.embedded.failover.checking import Lying, violations
 from tests.embedded.failover.defects import DEFECTS
 from tests.embedded.failover.failover_life import DONE, IN
 from tests.embedded.failover.stage import LOOK_S, NeverError, Stage
+from tests.queue_contents import with_counts
 
 __all__ = ("Result", "fail_over", "percentile")
 
@@ -232,14 +231,8 @@ def _create(data: Path, *, persistent: bool = True) -> None:
 
 
 def _left(data: Path) -> tuple[list[Lying], list[Lying]]:
-    found: dict[str, list[Lying]] = {IN: [], DONE: []}
     with EmbeddedQueueManager("QM1", store=SqliteStore(data)) as queue_manager:
-        connection = queue_manager.connect()
-        for name, messages in found.items():
-            handle = connection.open(name, OpenOption.INPUT_SHARED)
-            while got := connection.get(handle, GetOptions(options=GetOption.NO_SYNCPOINT)):
-                messages.append((got.body.decode(), got.descriptor.backout_count))
-    return found[IN], found[DONE]
+        return with_counts(queue_manager, IN), with_counts(queue_manager, DONE)
 
 
 def percentile(values: Sequence[float], percent: float) -> float:

@@ -39,7 +39,7 @@ from mqflow.runtime.connection import threaded_session
 from mqflow.verbs import GetOptions
 from tests.embedded.disk_faults.disk import memory_folder
 from tests.embedded.failover.checking import violations
-from tests.queue_contents import put
+from tests.queue_contents import put, taken
 
 IN, DONE = "ORDERS.IN", "ORDERS.DONE"
 PERSISTENT = MessageDescriptor(persistence=Persistence.PERSISTENT, format="MQSTR")
@@ -127,13 +127,8 @@ def _left(owner: EmbeddedQueueManager, server: Server) -> tuple[list[str], list[
     """Return the messages on both queues, after the units of work of all cut connections are backed out."""
     while server.connection_count:
         threading.Event().wait(0.001)
-    found: dict[str, list[str]] = {IN: [], DONE: []}
-    connection = owner.connect()
-    for name, messages in found.items():
-        handle = connection.open(name, OpenOption.INPUT_SHARED)
-        while got := connection.get(handle, GetOptions(options=GetOption.NO_SYNCPOINT)):
-            messages.append(got.body.decode())
-    return found[IN], found[DONE]
+    left, done = ([got.body.decode() for got in taken(owner, name)] for name in (IN, DONE))
+    return left, done
 
 
 class _Script:

@@ -11,7 +11,6 @@ from mqflow import App, Retry
 from mqflow.app.config.settings import Settings
 from mqflow.journal.rows import Position, columns
 from mqflow.journal.schemas import Kind, arrow_schema
-from mqflow.mqi.options import OpenOption
 from mqflow.pipeline.tables import silver
 from mqflow.policy.dead_letters.rules import Action
 from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE
@@ -20,8 +19,8 @@ from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.testing.virtual_time import run
-from mqflow.verbs import GetOptions
 from mqflow.world import World
+from tests.queue_contents import taken
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -95,9 +94,7 @@ def redrive(kit: QueueManagerKit, queue: str) -> None:
 
 
 def landed(spark: SparkSession, kit: QueueManagerKit) -> DataFrame:
-    connection = kit.queue_manager.connect()
-    handle = connection.open(DISPOSITION_QUEUE, OpenOption.INPUT_SHARED)
-    unit = list(iter(lambda: connection.get(handle, GetOptions()), None))
+    unit = taken(kit.queue_manager, DISPOSITION_QUEUE)
     position = Position(lane="A", segment=1, landed_us=1, queue=DISPOSITION_QUEUE, queue_manager="QM1")
     made, schema = columns(Kind.DISPOSITION, unit, position), arrow_schema(Kind.DISPOSITION)
     return spark.createDataFrame(pa.table({name: made[name] for name in schema.names}, schema=schema))

@@ -2,10 +2,9 @@
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
-from mqflow.mqi.options import OpenOption
-from mqflow.verbs import GetOptions
 from tests.embedded.disk_faults.disk import memory_folder
 from tests.own_programs import run_module
+from tests.queue_contents import taken
 from tests.runtime.dead_letters.kills import DLQ, IN, MESSAGES, OTHER
 
 LIVES = 25
@@ -27,9 +26,4 @@ def _every_third(first: int) -> list[int]:
 
 
 def _numbers(queue_manager: EmbeddedQueueManager, queue: str) -> list[int]:
-    connection = queue_manager.connect()
-    handle = connection.open(queue, OpenOption.INPUT_SHARED)
-    found: list[int] = []
-    while got := connection.get(handle, GetOptions()):
-        found.append(int(got.body[172:] if queue != IN else got.body))
-    return sorted(found)
+    return sorted(int(got.body[172:] if queue != IN else got.body) for got in taken(queue_manager, queue))

@@ -12,11 +12,10 @@ from msgspec import Struct
 
 from mqflow.events import DeadLetterActed
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import OpenOption
 from mqflow.policy.dead_letters.actions import Ignore
 from mqflow.testing.dead_letters import put_dead_letter, run_rules
 from mqflow.testing.kit import QueueManagerKit
-from mqflow.verbs import GetOptions
+from tests.queue_contents import taken
 
 DLQ = "DLQ"
 RETRY_INTERVAL_S = 7
@@ -116,10 +115,7 @@ def test_every_message_ends_as_the_page_says(lines: list[Line], given_letters: l
         assert [attempt * RETRY_INTERVAL_S for attempt in range(len(expected))] == times[message_id]
     ends = {message_id: _end(list(reading(lines, letter))) for message_id, letter in put.items()}
     for queue in (DLQ, TAKING):
-        handle = connection.open(queue, OpenOption.INPUT_SHARED)
-        left = []
-        while got := connection.get(handle, GetOptions()):
-            left.append(got.descriptor.message_id)
+        left = [got.descriptor.message_id for got in taken(kit.queue_manager, queue)]
         assert [message_id for message_id, end in ends.items() if end == queue] == sorted(left)
     kit.close()
 

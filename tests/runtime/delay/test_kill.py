@@ -9,24 +9,18 @@ import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
-from mqflow.mqi.options import OpenOption
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE
-from mqflow.verbs import GetOptions
 from tests.embedded.disk_faults.disk import Kind, build_disk, memory_folder, recorded
+from tests.queue_contents import taken
 from tests.runtime.delay.kills import DLQ, LATER, MARKS, move_all
 
 LIVES = 40
 STATES = 16
 
 
-def taken(folder: Path, queue: str) -> list[str]:
+def bodies(folder: Path, queue: str) -> list[str]:
     with EmbeddedQueueManager("QM1", store=SqliteStore(folder)) as queue_manager:
-        connection = queue_manager.connect()
-        handle = connection.open(queue, OpenOption.INPUT_SHARED)
-        found: list[str] = []
-        while got := connection.get(handle, GetOptions()):
-            found.append(got.body[172:].decode() if queue == DLQ else got.body.decode())
-    return found
+        return [got.body[172 if queue == DLQ else 0 :].decode() for got in taken(queue_manager, queue)]
 
 
 def violations(said: Iterable[str], found: list[str]) -> list[str]:
@@ -44,8 +38,8 @@ def lives(seed: int, defect: str = "none") -> tuple[list[str], list[str]]:
         ended = build_disk(folder).run("tests.runtime.delay.kills", str(seed), str(LIVES), defect, folder=folder / "data")
         assert (0, "") == (ended.returncode, ended.stderr)
         said = ended.stdout.splitlines()
-        assert [] == taken(folder / "data", EMBEDDED_STAGING_QUEUE)
-        found = taken(folder / "data", LATER) + taken(folder / "data", DLQ)
+        assert [] == bodies(folder / "data", EMBEDDED_STAGING_QUEUE)
+        found = bodies(folder / "data", LATER) + bodies(folder / "data", DLQ)
     return said, violations(said, found)
 
 
@@ -93,7 +87,7 @@ def recovered(folder: Path) -> list[str]:
     """Move the staged messages with a new queue manager on this store. Return the messages on the queues."""
     with EmbeddedQueueManager("QM1", store=SqliteStore(folder)) as queue_manager:
         move_all(queue_manager.connect())
-    return taken(folder, LATER) + taken(folder, DLQ)
+    return bodies(folder, LATER) + bodies(folder, DLQ)
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -13,14 +13,13 @@ from mqflow import Backout, Batch, Context, Reject
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.events import Decided, ListenerPaused, Settled
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import GetOption, OpenOption, Persistence
+from mqflow.mqi.options import Persistence
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Completed, Failed, Settlement
 from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.testing.kit import carry_out
-from mqflow.verbs import GetOptions
 from tests.embedded.storage.scripted_store import FULL, UNKNOWN, ScriptedStore
-from tests.queue_contents import put
+from tests.queue_contents import put, taken
 from tests.runtime.listener.staged import LATEST_S, StagedApplication
 
 pytestmark = pytest.mark.anyio
@@ -70,12 +69,7 @@ class Stage(StagedApplication):
 
     def left(self) -> list[bytes]:
         """Get every message of the queue."""
-        connection = self.queue_manager.connect()
-        handle = connection.open("IN", OpenOption.INPUT_SHARED)
-        found = []
-        while (got := connection.get(handle, GetOptions(options=GetOption.NO_SYNCPOINT))) is not None:
-            found.append(got.body)
-        return found
+        return [got.body for got in taken(self.queue_manager, "IN")]
 
 
 @pytest.fixture

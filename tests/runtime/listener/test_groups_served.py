@@ -9,10 +9,10 @@ from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.server.listener import serve
 from mqflow.events import Disposed
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import MessageFlag, OpenOption, PutOption
+from mqflow.mqi.options import MessageFlag, PutOption
 from mqflow.testing.kit import carry_out
-from mqflow.verbs import GetOptions
 from tests.embedded.disk_faults.disk import memory_folder
+from tests.queue_contents import taken
 from tests.runtime.listener.staged import LATEST_S
 
 pytestmark = pytest.mark.anyio
@@ -49,9 +49,7 @@ async def test_groups_are_handled_moved_and_settled_whole_over_a_served_queue_ma
             with anyio.fail_after(LATEST_S):
                 while len(seen) < 4 or len(told) < 3:  # noqa: ASYNC110 - a hook adds the events
                     await anyio.sleep(0.005)
-    connection = owner.connect()
-    handle_in = connection.open("BOQ", OpenOption.INPUT_SHARED)
-    moved = list(iter(lambda: connection.get(handle_in, GetOptions()), None))
+    moved = taken(owner, "BOQ")
     owner.close()
 
     group_b = [b"B1", b"B2", b"B3"]

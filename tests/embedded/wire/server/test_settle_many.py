@@ -19,6 +19,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions, SettledMany
 from tests.embedded.disk_faults.disk import memory_folder
 from tests.embedded.storage.scripted_store import FULL, ScriptedStore
+from tests.queue_contents import taken
 
 QUEUE: Final = "ORDERS.IN"
 AT_ONCE: Final = GetOptions(options=GetOption.SYNCPOINT)
@@ -65,11 +66,7 @@ class Rig:
 
     def left(self) -> list[tuple[bytes, int]]:
         """Get every message that is available, with its BackoutCount."""
-        local, found = self.owner.connect(), []
-        handle = local.open(QUEUE, OpenOption.INPUT_SHARED)
-        while (got := local.get(handle, GetOptions(options=GetOption.NO_SYNCPOINT))) is not None:
-            found.append((got.body, got.descriptor.backout_count))
-        return found
+        return [(got.body, got.descriptor.backout_count) for got in taken(self.owner, QUEUE)]
 
     def close(self) -> None:
         self.store.holds = False
