@@ -10,10 +10,8 @@ from typing import Final, Protocol
 
 from msgspec.structs import asdict, replace
 
-from mqflow.embedded.channel.asked_delay import delayed
 from mqflow.embedded.channel.consumption import Outcome, Waits, ends_at
-from mqflow.embedded.channel.puts import UnansweredPuts, put_message
-from mqflow.embedded.channel.subscriptions import request_publications, subscribe
+from mqflow.embedded.channel.puts import UnansweredPuts, delayed, put_message
 from mqflow.embedded.rules.get_plan import at_once
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.server.contract import ServableConnection
@@ -28,7 +26,7 @@ from mqflow.fap.transmission_segments import Flag, Flow, Header, SegmentType, ki
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES
 from mqflow.mqi.descriptor import MQMD1_BYTES, MQMD2_BYTES
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.options import GetOption, MatchOption, OpenOption, Persistence, PutOption
+from mqflow.mqi.options import GetOption, MatchOption, OpenOption, Persistence, PutOption, SubscribeOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.policy.delivery_delay import ClockReading
 from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got
@@ -46,6 +44,8 @@ _RESERVED: Final = 250
 _NO_DEFAULTS: Final = calls.OpenDefaults(Persistence.AS_Q_DEF)
 # The return value for an XA call, which is not served. Its place in the reply is that of the completion code of other verbs.
 _XAER_RMERR: Final = -3
+# MQSR_ACTION_PUBLICATION.
+_PUBLICATION: Final = 1
 # The request number of messages and notices that the listener sends without a request.
 _PUSHED: Final = 1
 _CONNECTION_ID_BYTES: Final = 24
@@ -387,18 +387,26 @@ class Conversation:
     def _subscribe(self, call: calls.VerbRequest, asked: SpiSubscribe | calls.SubscribeCall) -> Flow:
         verbs, wanted = self._connection(call), asked.fields.descriptor
         if isinstance(asked, SpiSubscribe):
-            made = subscribe(verbs, replace(wanted, shared=asked.shared), call.handle)
+            wanted = replace(wanted, shared=asked.shared)
+        made = verbs.perform(requests.Subscribe(wanted, None if wanted.options & SubscribeOption.MANAGED else call.handle))
+        if not isinstance(made, requests.Subscribed):
+            raise FlowError("a subscribe has an answer")
+        if isinstance(asked, SpiSubscribe):
             queue, manager = made.queue.resolved_queue, verbs.connection.queue_manager_name
             body = asked.answer(call.writer(), made.handle, queue, manager, made.descriptor)
         else:
-            made = subscribe(verbs, wanted, call.handle)
             body = asked.answer(call.writer(), made.handle, made.descriptor)
         return _succeeded(call, body, made.reason, made.queue.handle)
 
     def _request_publications(self, call: calls.VerbRequest) -> Flow:
         verbs = self._connection(call)
         asked = calls.SubscriptionRequestCall.read(call.reader())
-        count = request_publications(verbs, call.handle, asked)
+        if asked.action != _PUBLICATION:
+            detail = f"Action {asked.action}; 1 (MQSR_ACTION_PUBLICATION) is known"
+            raise error_for(Reason.ACTION_ERROR, "MQSUBRQ", detail=detail)
+        count = verbs.perform(requests.RequestPublications(call.handle, asked.options))
+        if not isinstance(count, int):
+            raise FlowError("a request for publications has an answer")
         return calls.reply(call, asked.answer(call.writer(), count), handle=call.handle)
 
     # -- gets

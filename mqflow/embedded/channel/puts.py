@@ -1,7 +1,9 @@
-"""The puts of a client program, with and without a reply to the program (MQPMO_ASYNC_RESPONSE).
+"""The puts of a client program, with and without a reply to the program (MQPMO_ASYNC_RESPONSE), and with a delivery delay.
 
-A put without a reply is counted, and MQSTAT returns the counts. This module knows the requests of the wire, and no flow.
-Source: IBM, MQSTAT and MQPMO (MQPMO_ASYNC_RESPONSE); decision 90.
+A put without a reply is counted, and MQSTAT returns the counts. IBM's JMS classes request a delivery delay with the property
+Dly in the folder mqext. The rules of delays are in `policy.delivery_delay`. This module knows the requests of the wire, and no
+flow.
+Source: IBM, MQSTAT and MQPMO (MQPMO_ASYNC_RESPONSE); the flows of IBM's JMS classes (decision 90).
 """
 
 from typing import Final
@@ -15,11 +17,13 @@ from mqflow.fap.fields import FlowError
 from mqflow.fap.structures import ObjectFields, PutFields
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.headers import rfh2
 from mqflow.mqi.options import PutOption, fails_its_unit
 from mqflow.mqi.reason_codes import CompletionCode, Reason
+from mqflow.policy.delivery_delay import DELAY_MS_MAX, ClockReading, check_delay, staged
 from mqflow.verbs import ObjectDescriptor, Put
 
-__all__ = ("UnansweredPuts", "put_message")
+__all__ = ("UnansweredPuts", "delayed", "put_message")
 
 # The listener decides whether to reply, so the queue manager does not need these options.
 _NOT_SENT_ON: Final = int(PutOption.ASYNC_RESPONSE | PutOption.SYNC_RESPONSE)
@@ -27,6 +31,9 @@ _PASSES_CONTEXT: Final = int(PutOption.PASS_IDENTITY_CONTEXT | PutOption.PASS_AL
 # MQSTAT_TYPE_ASYNC_ERROR; MQSTAT_TYPE_RECONNECTION and _RECONNECTION_ERROR.
 _ASYNC_PUTS: Final = 0
 _RECONNECTIONS: Final = frozenset({1, 2})
+_FORMAT: Final = "MQHRF2"
+_FOLDER: Final = "mqext"
+_DELAY: Final = "Dly"
 
 
 class UnansweredPuts:
@@ -112,3 +119,31 @@ def put_message(
     if not isinstance(done, Put):
         raise FlowError("a put has an answer")
     return done
+
+
+def delayed(descriptor: MessageDescriptor, body: bytes, now: ClockReading) -> tuple[MessageDescriptor, bytes]:
+    """Return the message to put: a staged message if the message requests a delay, otherwise the same message.
+
+    The delay begins at the moment `now`. Raises `MQIError` like `_asked_delay`, and 2013 or 2046 for a message that cannot be
+    delayed.
+    """
+    delay_ms = _asked_delay(descriptor, body)
+    if not delay_ms:
+        return descriptor, body
+    check_delay(delay_ms, descriptor)
+    return staged(descriptor, body, delay_ms=delay_ms, now=now)
+
+
+def _asked_delay(descriptor: MessageDescriptor, body: bytes) -> int:
+    """Return the requested delay in milliseconds; 0 if the message requests none.
+
+    Raises `MQIError` 2046 for a delay that is not a number from 0 to a century, and 2334 or 2335 for a broken MQRFH2.
+    """
+    if descriptor.format != _FORMAT:
+        return 0
+    header, _ = rfh2.parse(body, encoding=descriptor.encoding, ccsid=descriptor.ccsid)
+    given = str(rfh2.properties(header, _FOLDER).get(_DELAY, 0))
+    if not (given.isascii() and given.isdecimal()) or len(given) > len(str(DELAY_MS_MAX)) or int(given) > DELAY_MS_MAX:
+        detail = f"{_FOLDER}.{_DELAY} is {given[:40]!r}; it takes 0 to {DELAY_MS_MAX} milliseconds (a century)"
+        raise error_for(Reason.OPTIONS_ERROR, "Sending with a delivery delay", detail=detail)
+    return int(given)
