@@ -247,8 +247,7 @@ def _served_over_tcp(at: ServedAt, settings: Settings, runner: Runner) -> OpenQu
 
 
 def _client(url: str, settings: Settings, clock: Clock) -> OpenQueueManager:
-    from mqflow.app.channels.choice import readable_choice  # noqa: PLC0415 - loaded only for such a URL
-    from mqflow.app.channels.table_dial import by_table  # noqa: PLC0415 - as above
+    from mqflow.app.channels.table_dial import by_table, readable_choice  # noqa: PLC0415 - loaded only for such a URL
     from mqflow.bindings.connect_options import ClientPackageError  # noqa: PLC0415 - as above
     from mqflow.bindings.dialects import base  # noqa: PLC0415 - loaded only for such a URL
     from mqflow.bindings.queue_manager import BoundQueueManager  # noqa: PLC0415 - as above

@@ -1,29 +1,35 @@
 """Connects to IBM MQ by the channels of a channel table (CCDT), if mqflow itself chooses the channel.
 
-With pymqi, mqflow always chooses, because pymqi cannot pass a table to IBM's client.
+With pymqi, mqflow always chooses, because pymqi cannot pass a table to IBM's client. If IBM's client itself must find the
+channel, for example in a binary table, mqflow chooses nothing.
 
-This file makes the connect options for a table entry. `policy.channels` decides which entries are tried, and in which order.
+This file makes the connect options for a table entry. `policy.channels` decides about the source of the channels, which entries
+are tried, and in which order.
 """
 
 import logging
+import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from msgspec.structs import replace
 
 from mqflow.app.channels.source_reader import Tables
 from mqflow.app.channels.table_queue_manager import TableQueueManager
+from mqflow.app.errors import ConfigurationError
 from mqflow.bindings.connect_options import ClientPackageError, ConnectOptions
 from mqflow.bindings.dialects.base import Dialect
 from mqflow.bindings.queue_manager import BoundQueueManager
 from mqflow.policy.channels.candidates import Candidate, connect_name
-from mqflow.policy.channels.sources import Choice, DefinedBy
+from mqflow.policy.channels.client_ini import ClientConfiguration
+from mqflow.policy.channels.sources import Choice, DefinedBy, Given, Origin, TableAt, choose
+from mqflow.policy.channels.table import ChannelTableError
 from mqflow.policy.reconnect.mode import DefaultReconnect, ReconnectMode
 from mqflow.verbs import Connection
 from mqflow.world import SYSTEM_RANDOM, Clock
 
-__all__ = ("by_table", "channel_options")
+__all__ = ("by_table", "channel_options", "readable_choice")
 
 _LOG: Final = logging.getLogger("mqflow")
 _UNPROTECTED: Final = (
@@ -93,3 +99,29 @@ def channel_options(options: ConnectOptions, attempt: Candidate) -> ConnectOptio
         local_address=channel.local_address,
         header_compression=channel.header_compression,
     )
+
+
+def readable_choice(
+    options: ConnectOptions, package: str, configuration: ClientConfiguration, environment: Mapping[str, str] | None = None
+) -> Choice | None:
+    """Return the table or channel that mqflow uses; None if IBM's client must find the channel.
+
+    pymqi cannot pass a table to IBM's client, so mqflow uses the table of the URL itself. If the URL has no host and no table,
+    `policy.channels.sources` chooses: MQSERVER, or a JSON table. MQCCDTURL, or MQCHLLIB and MQCHLTAB, or mqclient.ini give the
+    place of the table. Raises `ConfigurationError` for an invalid MQSERVER.
+    """
+    if options.ccdt_url:
+        return TableAt(options.ccdt_url, Origin.URL) if package == "pymqi" else None
+    if options.hosts or options.binding == "local":
+        return None
+    try:
+        choice = choose(Given(environment=os.environ if environment is None else environment, configuration=configuration))
+    except ChannelTableError as error:
+        raise ConfigurationError(str(error)) from error
+    match choice:
+        case DefinedBy():
+            return choice
+        case TableAt(location=location) if location.partition("?")[0].lower().endswith(".json"):
+            return choice
+        case _:
+            return None

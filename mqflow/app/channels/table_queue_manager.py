@@ -17,14 +17,15 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.channels.candidates import (
     Candidate,
+    ConnectFailed,
     Preference,
     after_failure,
+    after_pass,
     after_reading,
     candidates,
     connect_name,
     nothing_matches,
 )
-from mqflow.policy.channels.connect_outcome import ConnectFailed, after_pass
 from mqflow.policy.channels.table import Channel
 from mqflow.policy.reconnect.ledger import Reached, admit
 from mqflow.policy.reconnect.mode import DefaultReconnect, ReconnectMode

@@ -1,32 +1,40 @@
 """Decides which entries of a channel table are tried for a queue manager name, in which order, and why in this order.
 
+If every candidate was tried and no connection was made, this module also decides which error to raise.
 This module connects to nothing. The caller passes the random numbers and the name of the host.
 Source: IBM on queue manager groups (q027490), AFFINITY (q081810), CLNTWGHT (q081750). IBM does not document a group whose
 entries differ in AFFINITY. Here, if one entry has "none", the order of the whole group is drawn again for each connection.
+From memory: if every attempt failed, MQCONNX returns 2059, or the last specific code.
 """
 
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.reason_codes import Reason, reason_name
 from mqflow.policy.channels.table import Address, Channel, ChannelTable
+from mqflow.policy.reconnect.reason_classes import Class, classify
 
 __all__ = (
     "Candidate",
+    "ConnectFailed",
     "ConnectName",
     "Preference",
     "after_failure",
+    "after_pass",
     "after_reading",
     "candidates",
     "connect_name",
     "nothing_matches",
     "table_of",
 )
+
+_LISTED_MAX: Final = 10
 
 
 class ConnectName(Struct, frozen=True):
@@ -115,6 +123,36 @@ def nothing_matches(table: ChannelTable, name: str) -> MQIError:
     if group in there and not name.startswith("*"):
         detail += f"; '*{group}' would take any of that group"
     return error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", queue_manager=name.strip(), detail=detail)
+
+
+class ConnectFailed(Struct, frozen=True):
+    """A candidate that could not be connected, and its error."""
+
+    attempt: Candidate
+    error: MQIError
+
+
+def after_pass(name: str, failed: Sequence[ConnectFailed]) -> MQIError:
+    """Return the error to raise after all candidates have failed. Its text lists each attempt with its reason.
+
+    If another pass over the candidates may succeed, the reason is 2059, or the reason that all such attempts have in common. If
+    no candidate can succeed before a person changes something, the error has the reason of the last attempt, or 2059 if the
+    reasons differ. `failed` is not empty.
+    """
+    later = [each for each in failed if classify(int(each.error.reason)) is not Class.CONFIGURATION]
+    reasons = {int(each.error.reason) for each in later} or {int(failed[-1].error.reason)}
+    [reason] = reasons if len(reasons) == 1 else {int(Reason.Q_MGR_NOT_AVAILABLE)}
+    if later and classify(reason) is not Class.RECONNECT:
+        reason = Reason.Q_MGR_NOT_AVAILABLE  # makes the caller try again; the common reason does not
+    tried = "; ".join(_described(each) for each in failed[:_LISTED_MAX])
+    more = f"; and {len(failed) - _LISTED_MAX} more" if len(failed) > _LISTED_MAX else ""
+    return error_for(reason, "MQCONNX", queue_manager=name.strip(), detail=f"Tried {tried}{more}")
+
+
+def _described(failed: ConnectFailed) -> str:
+    attempt = failed.attempt
+    detail = f", {failed.error.detail.rstrip('.')}" if failed.error.detail else ""
+    return f"{attempt.channel.name} at {attempt.address}: {reason_name(int(failed.error.reason))}{detail}"
 
 
 def _attempts(channel: Channel, why: str) -> Iterator[Candidate]:

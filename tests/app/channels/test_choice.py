@@ -3,8 +3,8 @@
 import pytest
 
 from mqflow import ConfigurationError
-from mqflow.app.channels.choice import readable_choice
 from mqflow.app.channels.client_urls import where_to
+from mqflow.app.channels.table_dial import readable_choice
 from mqflow.policy.channels.client_ini import ClientConfiguration
 from mqflow.policy.channels.sources import DefinedBy, Origin, TableAt
 

@@ -84,7 +84,7 @@ def test_these_reasons_of_a_put_start_a_reconnection_that_loses_the_message(
 def test_after_each_reason_of_a_connect_the_next_address_is_tried(
     java: Program, queue_manager: EmbeddedQueueManager, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also after 2035 or 2540. mqflow tries every address too (`policy.channels.connect_outcome`)."""
+    """Also after 2035 or 2540. mqflow tries every address too (`policy.channels.candidates`)."""
     refusing, (second, _) = Refusing(), serve(queue_manager)
     with EmbeddedQueueManager("QM1") as first:
         monkeypatch.setattr(first, "connect", partial(refusing.once, "MQCONNX", first.connect))

@@ -4,8 +4,7 @@ import pytest
 
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.channels.candidates import Candidate
-from mqflow.policy.channels.connect_outcome import ConnectFailed, after_pass
+from mqflow.policy.channels.candidates import Candidate, ConnectFailed, after_pass
 from mqflow.policy.channels.table import Address, Channel
 from mqflow.policy.reconnect.reason_classes import Class, classify
 
