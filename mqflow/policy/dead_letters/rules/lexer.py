@@ -7,11 +7,9 @@ Source: IBM q005690, "DLQ handler rules table conventions".
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from msgspec import Struct
-
 from mqflow.mqi.lexer import BRACKETS, Scanner, Token, TokenKind, continued
 
-__all__ = ("LINE_CHARS_PORTABLE", "Entry", "entries")
+__all__ = ("LINE_CHARS_PORTABLE", "entries")
 
 LINE_CHARS_PORTABLE: Final = 72
 """The longest line that the DLQ handler of IBM MQ reads on every platform."""
@@ -19,17 +17,14 @@ LINE_CHARS_PORTABLE: Final = 72
 _SCANNER: Final = Scanner({**BRACKETS, TokenKind.WORD: r"[^\s,()']+"})
 
 
-class Entry(Struct, frozen=True):
-    """The tokens of one entry: of a line and its continuation lines. Never empty."""
+def entries(lines: Sequence[str]) -> Iterator[tuple[Token, ...]]:
+    """Yield the tokens of each entry in order: of a line and its continuation lines. An entry has at least one token.
 
-    tokens: tuple[Token, ...]
-
-
-def entries(lines: Sequence[str]) -> Iterator[Entry]:
-    """Yield the entries of a table in order. A token `QUOTE` or `MARK` is a mistake, and is the last token of its entry."""
+    A token `QUOTE` or `MARK` is a mistake, and is the last token of its entry.
+    """
     for source in continued(lines, indented_comments=False):
         tokens = [token for token, _, _ in _SCANNER.tokens(source)]
         if source.end and not (tokens and tokens[-1].kind is TokenKind.QUOTE):
             tokens.append(source.end)
         if tokens:  # a line that has only commas has no tokens
-            yield Entry(tuple(tokens))
+            yield tuple(tokens)

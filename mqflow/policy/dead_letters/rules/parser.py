@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from mqflow.mqi.lexer import Token, TokenKind, source_lines
 from mqflow.policy.dead_letters.rules import records
-from mqflow.policy.dead_letters.rules.lexer import Entry, entries
+from mqflow.policy.dead_letters.rules.lexer import entries
 from mqflow.policy.dead_letters.rules.values import (
     RefusedValueError,
     Value,
@@ -95,12 +95,12 @@ class _Parameter(Struct, frozen=True):
 class _Parameters:
     """The keywords of an entry with their values. A wrong keyword becomes a problem, and the next keyword is read."""
 
-    def __init__(self, entry: Entry, reading: _Reading) -> None:
+    def __init__(self, tokens: Sequence[Token], reading: _Reading) -> None:
         self.reading = reading
-        self._tokens = entry.tokens
+        self._tokens = tokens
         self._at = 0
         #: The first token of the entry.
-        self.first = entry.tokens[0]
+        self.first = tokens[0]
         #: The parameters, with keywords in capitals; None for a value that cannot be read.
         self.found: dict[str, _Parameter | None] = {}
         #: True if a part of the entry could not be read. A keyword that seems to be missing may be in that part.
