@@ -182,15 +182,15 @@ def _agrees(found: Stored, allowed: Stored, *, counts_may_wait: bool) -> bool:
     )
 
 
-def main(where: str, seed: str, part: str, parts: str) -> None:
-    """Try one of several equal parts of the points of the life that this seed decides."""
+def main(where: str, seed: str, part: str, parts: str, last: str = str(_CALLS_MAX)) -> None:
+    """Try one of several equal parts of the points of the life that this seed decides, up to the call `last`."""
     disk = ctypes.CDLL(os.environ["DISK_LIBRARY"])
     medium._LOG_PAGES_MAX = 60  # type: ignore[misc]  # so that a short life has checkpoints
     life, root, tried, counts = steps(int(seed), STEPS), Path(where), Tried(), Counter[str]()
     told, ended, letters = _in_a_child(_new(root / "whole"), life, disk, None)
     assert (ended, told.answered >= 0, told.refused) == ("ended", True, None), (ended, told)
     for number, point in enumerate(points(letters)):
-        if number % int(parts) != int(part):
+        if number % int(parts) != int(part) or point.call > int(last):
             continue
         folder = _new(root / str(number))
         told, ended, made = _in_a_child(folder, life, disk, point)

@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from mqflow.embedded.storage.ballast import BALLAST_BYTES
@@ -30,6 +31,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 from tests.embedded.disk_faults.bit_flips import flip_bits
 from tests.embedded.disk_faults.disk import Disk, build_disk
+from tests.embedded.disk_faults.faulty_calls import Tried
 from tests.embedded.disk_faults.scenario import after, found_in, steps
 from tests.embedded.storage.stored_messages import (
     DEFINITIONS,
@@ -54,6 +56,18 @@ EVERYTHING = 10**9
 @pytest.fixture(scope="module")
 def disk(tmp_path_factory: pytest.TempPathFactory) -> Disk:
     return build_disk(tmp_path_factory.mktemp("disk"))
+
+
+# ---- a call of the start fails
+
+
+def test_each_fault_at_one_of_the_first_calls_ends_the_start_with_an_error_of_mqflow(disk: Disk, folder: Path) -> None:
+    ended = disk.run("tests.embedded.disk_faults.faulty_calls", "0", "0", "1", "12", folder=folder)
+
+    tried = msgspec.json.decode(ended.stdout, type=Tried)
+    assert [] == tried.wrong
+    assert tried.counts["io error"] == 24
+    assert tried.counts["refused to start"] > 0
 
 
 # ---- the disk is full

@@ -174,7 +174,10 @@ def open_database(folder: DataFolder) -> sqlite3.Connection:
         raise ForeignFolderError(folder.path, "it has only a backup that is not complete")
     # SQLite would create a file that every user can read. The log gets the same mode as the file.
     os.close(os.open(folder.database, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600))
-    database = sqlite3.connect(folder.database, isolation_level=None, check_same_thread=False, cached_statements=64)
+    try:
+        database = sqlite3.connect(folder.database, isolation_level=None, check_same_thread=False, cached_statements=64)
+    except sqlite3.DatabaseError as error:  # SQLite reads the header of the file already here
+        raise _not_opened(error, folder) from error
     database.text_factory = bytes  # a damaged text must not fail before the check of its CRC
     try:
         # Before the first read, so that SQLite keeps the index of the log in memory: a full disk has no room for an index file.
