@@ -21,13 +21,7 @@ from mqflow.embedded.calls.open import MANAGED, PERMANENT_DYNAMIC, drop_managed
 from mqflow.embedded.calls.settle import Answer, stop
 from mqflow.embedded.calls.wait import notify, wake_everybody, watch, withdraw
 from mqflow.embedded.calls.watch import QueueWatcher
-from mqflow.embedded.catalogue.system_objects import (
-    RESOURCE_TOPICS,
-    STAGING_QUEUE,
-    SYSTEM_OBJECTS,
-    SYSTEM_QUEUES,
-    SYSTEM_TOPICS,
-)
+from mqflow.embedded.catalogue import system_objects
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.pcf.server import APPLICATION, CommandServer
 from mqflow.embedded.rules.refusal import Refusal
@@ -66,7 +60,7 @@ class EmbeddedQueueManager:
 
     inline: Final = True
     #: The queue of staged messages. It is the only queue whose messages are in the order of due times.
-    staging_queue: Final = STAGING_QUEUE
+    staging_queue: Final = system_objects.STAGING_QUEUE
 
     def __init__(
         self,
@@ -112,7 +106,7 @@ class EmbeddedQueueManager:
         start_or_stop_event(self._state, Reason.Q_MGR_ACTIVE)
         self._command_server.start()
         for subscription in self._state.subscriptions:
-            if subscription.attributes.topic_string.startswith(RESOURCE_TOPICS):
+            if subscription.attributes.topic_string.startswith(system_objects.RESOURCE_TOPICS):
                 self._when_monitored(subscription)
 
     @property
@@ -200,7 +194,7 @@ class EmbeddedQueueManager:
         """Call `wake` once, from any thread, when the staging queue has a message. `wake` must only signal another thread."""
         state = self._state
         with state.lock:
-            staged = state.queues.get(STAGING_QUEUE)
+            staged = state.queues.get(system_objects.STAGING_QUEUE)
             if isinstance(staged, LocalQueue) and staged.depth:
                 notify(wake)
             else:
@@ -210,7 +204,7 @@ class EmbeddedQueueManager:
         """Call `wake` once, from any thread, when the staging queue gets a message. Return a function that cancels the call."""
         state = self._state
         with state.lock:
-            staged = state.queues.get(STAGING_QUEUE)
+            staged = state.queues.get(system_objects.STAGING_QUEUE)
             waiter = watch(staged, wake) if isinstance(staged, LocalQueue) else None
 
         def withdraw_observer() -> None:
@@ -305,8 +299,8 @@ class EmbeddedQueueManager:
             alteration_time=time,
         )
         changes: list[Change] = [QueueManagerDefined(state.attributes)]
-        changes += [QueueDefined(state.define(state.dated(queue)).attributes) for queue in SYSTEM_QUEUES]
-        for default in SYSTEM_OBJECTS:
+        changes += [QueueDefined(state.define(state.dated(queue)).attributes) for queue in system_objects.SYSTEM_QUEUES]
+        for default in system_objects.SYSTEM_OBJECTS:
             attributes = replace(default, values={**default.values, "alteration_date": date, "alteration_time": time})
             defined_objects(state, default.noun)[default.key] = attributes
             changes.append(defined(default.key, attributes))
@@ -319,7 +313,7 @@ class EmbeddedQueueManager:
     def _create_topics(self) -> None:
         state = self._state
         topics = records(state, TopicAttributes)
-        missing = [topic for topic in SYSTEM_TOPICS if topic.name not in topics]
+        missing = [topic for topic in system_objects.SYSTEM_TOPICS if topic.name not in topics]
         if missing:
             topics.update({topic.name: topic for topic in missing})
             state.topics.changed()

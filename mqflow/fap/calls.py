@@ -11,16 +11,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mqflow.fap import structures
 from mqflow.fap.fields import FlowError, Reader, Writer
-from mqflow.fap.structures import (
-    CCSID,
-    GetFields,
-    ObjectFields,
-    PutFields,
-    SubscriptionFields,
-    read_descriptor,
-    write_descriptor,
-)
 from mqflow.fap.transmission_segments import Flow, Header, kind_name
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.names import padded
@@ -129,7 +121,7 @@ class OpenDefaults(Struct, frozen=True):
 class OpenCall(Struct, frozen=True, kw_only=True):
     """MQOPEN."""
 
-    fields: ObjectFields
+    fields: structures.ObjectFields
     options: int
     #: True if the client asks for the defaults of the queue (FOPA).
     wants_defaults: bool
@@ -137,11 +129,11 @@ class OpenCall(Struct, frozen=True, kw_only=True):
     @classmethod
     def read(cls, reader: Reader) -> "OpenCall":
         """Read the request."""
-        fields = ObjectFields.read(reader)
+        fields = structures.ObjectFields.read(reader)
         options = reader.number()
         return cls(fields=fields, options=options, wants_defaults=reader.next_is(b"FOPA"))
 
-    def answer(self, writer: Writer, opened: ObjectFields, defaults: OpenDefaults) -> bytes:
+    def answer(self, writer: Writer, opened: structures.ObjectFields, defaults: OpenDefaults) -> bytes:
         """Return the body of the reply."""
         opened.write(writer)
         writer.number(self.options)
@@ -154,25 +146,25 @@ class OpenCall(Struct, frozen=True, kw_only=True):
 class PutCall(Struct, frozen=True, kw_only=True):
     """MQPUT, or MQPUT1 if `fields` has an object."""
 
-    fields: ObjectFields | None
+    fields: structures.ObjectFields | None
     descriptor: MessageDescriptor
     descriptor_version: int
-    put: PutFields
+    put: structures.PutFields
     body: bytes
 
     @classmethod
     def read(cls, reader: Reader, *, one: bool) -> "PutCall":
         """Read the request."""
-        fields = ObjectFields.read(reader) if one else None
-        descriptor, version = read_descriptor(reader)
-        put = PutFields.read(reader)
+        fields = structures.ObjectFields.read(reader) if one else None
+        descriptor, version = structures.read_descriptor(reader)
+        put = structures.PutFields.read(reader)
         return cls(fields=fields, descriptor=descriptor, descriptor_version=version, put=put, body=reader.raw(reader.count()))
 
     def answer(self, writer: Writer, done: Put, queue_manager: str) -> bytes:
         """Return the body of the reply."""
         if self.fields is not None:
             self.fields.write(writer)
-        write_descriptor(writer, done.descriptor, self.descriptor_version)
+        structures.write_descriptor(writer, done.descriptor, self.descriptor_version)
         self.put.of(done, queue_manager).write(writer)
         return writer.number(len(self.body)).done()
 
@@ -182,28 +174,30 @@ class GetCall(Struct, frozen=True, kw_only=True):
 
     descriptor: MessageDescriptor
     descriptor_version: int
-    get: GetFields
+    get: structures.GetFields
     bytes_max: int
 
     @classmethod
     def read(cls, reader: Reader) -> "GetCall":
         """Read the request."""
-        descriptor, version = read_descriptor(reader)
-        return cls(descriptor=descriptor, descriptor_version=version, get=GetFields.read(reader), bytes_max=reader.count())
+        descriptor, version = structures.read_descriptor(reader)
+        return cls(
+            descriptor=descriptor, descriptor_version=version, get=structures.GetFields.read(reader), bytes_max=reader.count()
+        )
 
     def answer(self, writer: Writer, got: Got | None) -> bytes:
         """Return the body of the reply. Without a message, the structures go back unchanged."""
         if got is None:
-            write_descriptor(writer, self.descriptor, self.descriptor_version)
+            structures.write_descriptor(writer, self.descriptor, self.descriptor_version)
             replace(self.get, returned_bytes=-1).write(writer)
             return writer.number(0).done()
-        write_descriptor(writer, got.descriptor, self.descriptor_version)
+        structures.write_descriptor(writer, got.descriptor, self.descriptor_version)
         replace(
             self.get,
             resolved_queue=got.resolved_queue,
             message_token=got.message_token,
             returned_bytes=len(got.body),
-            status=GetFields.status_of(got),
+            status=structures.GetFields.status_of(got),
         ).write(writer)
         return writer.number(got.data_bytes).raw(got.body).done()
 
@@ -285,18 +279,18 @@ class PutStatus(Struct, frozen=True, kw_only=True):
 class SubscribeCall(Struct, frozen=True, kw_only=True):
     """MQSUB. The handle in the header of the call and of the reply is that of the queue."""
 
-    fields: SubscriptionFields
+    fields: structures.SubscriptionFields
 
     @classmethod
     def read(cls, reader: Reader) -> "SubscribeCall":
         """Read the request."""
         reader.raw(8)
-        return cls(fields=SubscriptionFields.read(reader))
+        return cls(fields=structures.SubscriptionFields.read(reader))
 
     def answer(self, writer: Writer, subscription: int, made: SubscriptionDescriptor) -> bytes:
         """Return the body of the reply, with the handle of the subscription."""
         writer.number(subscription, 0)
-        SubscriptionFields(version=self.fields.version, descriptor=made).write(writer)
+        structures.SubscriptionFields(version=self.fields.version, descriptor=made).write(writer)
         return writer.done()
 
 
@@ -320,7 +314,7 @@ class StatusCall(Struct, frozen=True, kw_only=True):
         for name in (puts.object_name, queue_manager, puts.object_name, queue_manager):
             writer.text(name if puts.reason else "", 48)
         if self.version > 1:
-            writer.string(0, b"", CCSID).string(0, b"", CCSID).number(0, 0)
+            writer.string(0, b"", structures.CCSID).string(0, b"", structures.CCSID).number(0, 0)
         return writer.done()
 
 

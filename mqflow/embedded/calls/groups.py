@@ -10,17 +10,8 @@ from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
+from mqflow.embedded.rules import group_order
 from mqflow.embedded.rules.get_plan import GetPlan, Match, Reach, Whole
-from mqflow.embedded.rules.group_order import (
-    Part,
-    Place,
-    all_available,
-    in_logical_order,
-    is_part,
-    left_open,
-    next_put,
-    place_after,
-)
 from mqflow.embedded.rules.put_plan import PutPlan
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.backlog import BEFORE_FIRST, Backlog, QueuedMessage
@@ -55,7 +46,7 @@ def complete_in_order(
     state: QueueManagerState, handle: ObjectHandle, plan: PutPlan, descriptor: MessageDescriptor, body_bytes: int
 ) -> MessageDescriptor:
     """Complete the descriptor of a put with LOGICAL_ORDER: the message becomes the next one in logical order."""
-    return next_put(
+    return group_order.next_put(
         handle.logical.put,
         descriptor,
         body_bytes,
@@ -69,9 +60,9 @@ def retain_put(
 ) -> int:
     """Retain the position after the put; return 2241 or 2242 if a put in physical order interrupts a group or message."""
     before = handle.logical.put
-    after = place_after(descriptor, body_bytes, under_syncpoint=plan.under_syncpoint, logical=plan.logical)
+    after = group_order.place_after(descriptor, body_bytes, under_syncpoint=plan.under_syncpoint, logical=plan.logical)
     _retain(handle, unit, _PUT, before, after)
-    return Reason.NONE if plan.logical else left_open(before)
+    return Reason.NONE if plan.logical else group_order.left_open(before)
 
 
 def planned_get(handle: ObjectHandle, plan: GetPlan) -> GetPlan:
@@ -82,15 +73,15 @@ def planned_get(handle: ObjectHandle, plan: GetPlan) -> GetPlan:
     began = handle.logical.browses_logically
     if plan.reach is Reach.BROWSE_NEXT and began is not None and began != plan.logical:
         raise Refusal(Reason.INCONSISTENT_BROWSE, "A browse is in logical order from its first message on, or never")
-    return in_logical_order(plan, handle.logical) if plan.logical else plan
+    return group_order.in_logical_order(plan, handle.logical) if plan.logical else plan
 
 
 def retain_get(handle: ObjectHandle, unit: UnitOfWork | None, plan: GetPlan, message: QueuedMessage, *, in_unit: bool) -> int:
     """Retain the position after the get; return 2241 or 2242 if a get in physical order interrupts a group or message."""
     before = handle.logical.get
-    after = place_after(message.descriptor, len(message.body), under_syncpoint=in_unit, logical=plan.logical)
+    after = group_order.place_after(message.descriptor, len(message.body), under_syncpoint=in_unit, logical=plan.logical)
     _retain(handle, unit, _GET, before, after)
-    return Reason.NONE if plan.logical else left_open(before)
+    return Reason.NONE if plan.logical else group_order.left_open(before)
 
 
 def begin_browse(handle: ObjectHandle, plan: GetPlan) -> None:
@@ -117,12 +108,12 @@ def retain_browse(handle: ObjectHandle, plan: GetPlan, message: QueuedMessage) -
         return
     if retained.browse is None:
         retained.browse_from = message.key
-    retained.browse = place_after(message.descriptor, len(message.body), under_syncpoint=False, logical=True)
+    retained.browse = group_order.place_after(message.descriptor, len(message.body), under_syncpoint=False, logical=True)
 
 
 def warn_incomplete(handle: ObjectHandle) -> None:
     """Warn with 2242 or 2241 if a closed handle leaves a message or a group incomplete that was begun in logical order."""
-    reason = max(left_open(handle.logical.put), left_open(handle.logical.get))
+    reason = max(group_order.left_open(handle.logical.put), group_order.left_open(handle.logical.get))
     if reason:
         raise Refusal(
             reason,
@@ -138,9 +129,9 @@ def is_whole(plan: GetPlan, message: QueuedMessage, find: Find) -> bool:
     available message that matches, after a given position in the order of delivery.
     """
     whole = plan.whole
-    if whole is None or not is_part(message.descriptor.message_flags, whole):
+    if whole is None or not group_order.is_part(message.descriptor.message_flags, whole):
         return True
-    return all_available(map(_part, _parts(message, whole, find)), whole) is not None
+    return group_order.all_available(map(_part, _parts(message, whole, find)), whole) is not None
 
 
 def segments_of(message: QueuedMessage, find: Find) -> tuple[QueuedMessage, ...]:
@@ -158,7 +149,7 @@ def segments_of(message: QueuedMessage, find: Find) -> tuple[QueuedMessage, ...]
                 f"A logical message of more than {_ASSEMBLED_BYTES_MAX} bytes is not assembled: get its segments one by one"
             )
             raise Refusal(Reason.STORAGE_NOT_AVAILABLE, detail)
-    return tuple(found[part.key] for part in all_available(map(_part, found.values()), Whole.MESSAGE) or ())
+    return tuple(found[part.key] for part in group_order.all_available(map(_part, found.values()), Whole.MESSAGE) or ())
 
 
 def _parts(message: QueuedMessage, whole: Whole, find: Find) -> Iterator[QueuedMessage]:
@@ -171,9 +162,9 @@ def _parts(message: QueuedMessage, whole: Whole, find: Find) -> Iterator[QueuedM
         yield found
 
 
-def _part(message: QueuedMessage) -> Part:
+def _part(message: QueuedMessage) -> group_order.Part:
     placed = message.descriptor
-    return Part(
+    return group_order.Part(
         sequence_number=placed.sequence_number,
         offset=placed.offset,
         body_bytes=len(message.body),
@@ -195,7 +186,9 @@ def arrives_whole(plan: GetPlan, queue: Backlog, message: QueuedMessage) -> bool
     return candidate is not None and is_whole(plan, candidate, queue.next_match)
 
 
-def _retain(handle: ObjectHandle, unit: UnitOfWork | None, which: str, before: Place | None, after: Place | None) -> None:
+def _retain(
+    handle: ObjectHandle, unit: UnitOfWork | None, which: str, before: group_order.Place | None, after: group_order.Place | None
+) -> None:
     if unit is not None:
         unit.undo.append(partial(setattr, handle.logical, which, before))
     setattr(handle.logical, which, after)

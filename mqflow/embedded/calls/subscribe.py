@@ -10,18 +10,9 @@ from typing import Final
 from msgspec import structs
 from msgspec.structs import replace
 
+from mqflow.embedded.calls import open as opening
 from mqflow.embedded.calls.message_selection import check_selection
 from mqflow.embedded.calls.object_records import define_object, delete_object
-from mqflow.embedded.calls.open import (
-    TEMPORARY_DYNAMIC,
-    Wanted,
-    check_topic_authority,
-    close_handle,
-    drop_managed,
-    managed_queue,
-    open_object,
-    topic_string_of,
-)
 from mqflow.embedded.calls.pending_answer import Pending, begin
 from mqflow.embedded.calls.publish import place_copies, publication_now, selected_subscriptions
 from mqflow.embedded.calls.retained import retained_for
@@ -138,7 +129,7 @@ def _drop_queue(state: QueueManagerState, subscription: Subscription) -> None:
     attributes = subscription.attributes
     queue = state.queues.get(attributes.destination)
     if attributes.managed and isinstance(queue, LocalQueue) and not any(each.takes_queue_along for each in queue.handles):
-        drop_managed(state, attributes.destination)
+        opening.drop_managed(state, attributes.destination)
 
 
 def request_retained(state: QueueManagerState, handle: SubscriptionHandle, options: SubscriptionRequestOption) -> Pending[int]:
@@ -195,7 +186,7 @@ def register(state: QueueManagerState, subscription: Subscription) -> Pending[No
 def _create(
     state: QueueManagerState, connection: ConnectionState, wanted: SubscriptionDescriptor, given: object
 ) -> Pending[Subscribed]:
-    topic_string = topic_string_of(state, wanted.object_name, wanted.object_string)
+    topic_string = opening.topic_string_of(state, wanted.object_name, wanted.object_string)
     durable = bool(wanted.options & SubscribeOption.DURABLE)
     rules = state.topics.effective(topic_string)
     if rules.subscribe == _DISABLED:
@@ -228,8 +219,8 @@ def _create(
     _check_group(state, attributes, given)
     if wanted.options & SubscribeOption.MANAGED:
         model = rules.durable_model if durable else rules.nondurable_model
-        name = managed_queue(state, model, durable=durable, user=connection.user)
-        queue = open_object(state, connection, Wanted(ObjectDescriptor(name), _MANAGED_INPUT, trusted=True))
+        name = opening.managed_queue(state, model, durable=durable, user=connection.user)
+        queue = opening.open_object(state, connection, opening.Wanted(ObjectDescriptor(name), _MANAGED_INPUT, trusted=True))
     else:
         queue = _given(connection, given, durable=durable)
     attributes = replace(attributes, destination=queue.resolved_queue)
@@ -256,11 +247,11 @@ def _resume(
     user = _user_of(state, connection, wanted)
     subscribe_options.check_identity(found.attributes, user)
     authority = Authority.SUB if wanted.options & SubscribeOption.ALTER else Authority.RESUME
-    check_topic_authority(state, user, found.attributes.topic_string, authority)
+    opening.check_topic_authority(state, user, found.attributes.topic_string, authority)
     pending = Pending(None)
     altered: SubscriptionAttributes | None = None
     if wanted.options & SubscribeOption.ALTER:
-        topic_string = topic_string_of(state, wanted.object_name, wanted.object_string)
+        topic_string = opening.topic_string_of(state, wanted.object_name, wanted.object_string)
         subscribe_options.check_alteration(found.attributes, wanted, topic_string)
         altered = _altered(state, found.attributes, wanted)
         if not altered.managed:
@@ -288,7 +279,7 @@ def _undo(state: QueueManagerState, subscription: Subscription) -> None:
     for holder in tuple(subscription.holders):
         _close_unreturned(state, holder)
     if subscription.attributes.managed:
-        drop_managed(state, subscription.attributes.destination)
+        opening.drop_managed(state, subscription.attributes.destination)
 
 
 def _take_back(state: QueueManagerState, handle: SubscriptionHandle) -> Pending[None]:
@@ -324,7 +315,7 @@ def _close_unreturned(state: QueueManagerState, handle: SubscriptionHandle) -> N
 
 
 def _close(state: QueueManagerState, queue: ObjectHandle) -> None:
-    close_handle(state, queue, CloseOption.NONE)
+    opening.close_handle(state, queue, CloseOption.NONE)
     queue.connection.handles.discard(queue)
 
 
@@ -351,7 +342,7 @@ def _altered(state: QueueManagerState, found: SubscriptionAttributes, wanted: Su
 def _given(connection: ConnectionState, given: object, *, durable: bool) -> ObjectHandle:
     if not isinstance(given, ObjectHandle) or given.connection is not connection or not given.open or given.queue is None:
         raise Refusal(Reason.HOBJ_ERROR, "Without MANAGED the handle of an open queue is needed")
-    if durable and given.queue.attributes.definition_type == TEMPORARY_DYNAMIC:
+    if durable and given.queue.attributes.definition_type == opening.TEMPORARY_DYNAMIC:
         detail = f"{given.resolved_queue} is a temporary queue, which does not outlive the application"
         raise Refusal(Reason.DURABILITY_NOT_ALLOWED, detail)
     return given
@@ -361,8 +352,8 @@ def _resumed_queue(state: QueueManagerState, connection: ConnectionState, found:
     if given is not None and not found.attributes.managed:
         return _given(connection, given, durable=found.attributes.durable)
     managed = found.attributes.managed
-    return open_object(
-        state, connection, Wanted(ObjectDescriptor(found.attributes.destination), _MANAGED_INPUT, trusted=managed)
+    return opening.open_object(
+        state, connection, opening.Wanted(ObjectDescriptor(found.attributes.destination), _MANAGED_INPUT, trusted=managed)
     )
 
 
@@ -428,7 +419,7 @@ def _user_of(state: QueueManagerState, connection: ConnectionState, wanted: Subs
 
 def _check_authorities(state: QueueManagerState, user: str, topic_string: str, given: object) -> None:
     """Refuse with 2035 a user without SUB authority on the topic, or without PUT authority on the opened name of `given`."""
-    check_topic_authority(state, user, topic_string, Authority.SUB)
+    opening.check_topic_authority(state, user, topic_string, Authority.SUB)
     _check_given(state, user, given)
 
 

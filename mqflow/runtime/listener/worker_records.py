@@ -15,21 +15,7 @@ from msgspec.structs import replace
 from mqflow.events import Warned
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import PutOption
-from mqflow.policy.poison import disposition_record
-from mqflow.policy.poison.disposition import (
-    Completed,
-    DeadLetter,
-    Deliver,
-    Discard,
-    Disposition,
-    Failed,
-    Interrupted,
-    Outcome,
-    Requeue,
-    Return,
-    Settlement,
-    Undecodable,
-)
+from mqflow.policy.poison import disposition, disposition_record
 from mqflow.policy.poison.disposition_record import (
     EXC_MESSAGE_CHARS_MAX,
     DispositionRecord,
@@ -47,12 +33,12 @@ __all__ = ("HEARTBEAT_S", "Recorder")
 HEARTBEAT_S: Final = 60.0
 """The seconds between the heartbeats of an idle worker. A heartbeat shows that there is no earlier record to come."""
 _PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
-_OUTCOMES: Final[dict[type[Disposition], RecordOutcome]] = {
-    Requeue: RecordOutcome.BACKED_OUT,
-    DeadLetter: RecordOutcome.DEAD_LETTERED,
-    Discard: RecordOutcome.DISCARDED,
-    Return: RecordOutcome.LEFT,
-    Deliver: RecordOutcome.LEFT,
+_OUTCOMES: Final[dict[type[disposition.Disposition], RecordOutcome]] = {
+    disposition.Requeue: RecordOutcome.BACKED_OUT,
+    disposition.DeadLetter: RecordOutcome.DEAD_LETTERED,
+    disposition.Discard: RecordOutcome.DISCARDED,
+    disposition.Return: RecordOutcome.LEFT,
+    disposition.Deliver: RecordOutcome.LEFT,
 }
 
 
@@ -102,7 +88,9 @@ class Recorder:
         await self._put(records)
         await self._commit()
 
-    async def deferred(self, delivery: Delivery, outcome: Outcome, after_s: float, target_queue: str, *, since: float) -> None:
+    async def deferred(
+        self, delivery: Delivery, outcome: disposition.Outcome, after_s: float, target_queue: str, *, since: float
+    ) -> None:
         """Record that the message is delivered again `after_s` seconds after `since`, the wall clock just before it is staged.
 
         The record is put in the unit of work that stages the message. Its due time is calculated from whole milliseconds, like
@@ -118,11 +106,11 @@ class Recorder:
 
     def _disposed(self, disposed: DisposedDelivery) -> DispositionRecord:
         disposal = disposed.disposal
-        disposition = disposal.disposition
+        last = disposal.disposition
         refusals = [attempt.reason for attempt in disposal.attempts if attempt.reason]
-        reason = disposition.reason if isinstance(disposition, DeadLetter) else next(iter(refusals), None)
-        target = disposition.queue if isinstance(disposition, Requeue | DeadLetter) else None
-        record = self._record(disposed.delivery, _OUTCOMES[type(disposition)], _failure(disposed.outcome))
+        reason = last.reason if isinstance(last, disposition.DeadLetter) else next(iter(refusals), None)
+        target = last.queue if isinstance(last, disposition.Requeue | disposition.DeadLetter) else None
+        record = self._record(disposed.delivery, _OUTCOMES[type(last)], _failure(disposed.outcome))
         return replace(record, target_queue=target, mqrc=reason)
 
     async def heartbeat(self, *, own_unit: bool) -> None:
@@ -238,19 +226,19 @@ class Recorder:
 
     async def _commit(self) -> None:
         try:
-            await self._session.settle(Settlement.COMMIT)
+            await self._session.settle(disposition.Settlement.COMMIT)
         except MQIError as error:
             # Only records are lost, and the silver tables show the gap. The next call finds a lost connection.
             self._state.broadcast(Warned(text=f"{self._state.spec.name}: a record may be missing. {error}", queue=self._queue))
 
 
-def _failure(outcome: Outcome | None) -> _Failure:
+def _failure(outcome: disposition.Outcome | None) -> _Failure:
     match outcome:
-        case Failed(error=error, text=text) | Undecodable(error=error, text=text):
+        case disposition.Failed(error=error, text=text) | disposition.Undecodable(error=error, text=text):
             return _Failure(error, text[:EXC_MESSAGE_CHARS_MAX], _fingerprint(error, text))
-        case Interrupted(why=why):
+        case disposition.Interrupted(why=why):
             return _Failure("Interrupted", why, _fingerprint("Interrupted", why))
-        case None | Completed():
+        case None | disposition.Completed():
             return _NO_FAILURE
         case _:
             assert_never(outcome)

@@ -13,13 +13,7 @@ from typing import Any, Final, get_type_hints
 from msgspec import Struct, ValidationError, convert, defstruct
 from msgspec.structs import asdict
 
-from mqflow.embedded.administration.interface import (
-    Administration,
-    AuthorityAdministration,
-    ChannelAdministration,
-    ObjectAdministration,
-    TopicAdministration,
-)
+from mqflow.embedded.administration import interface
 from mqflow.embedded.catalogue.kinds import DefinedObject, object_from
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
@@ -37,13 +31,13 @@ class Administer(Struct, frozen=True, tag=True):
 
 
 PARTS: Final[Mapping[str, type[Any]]] = {  # Any: protocols have no common class
-    "authorities.": AuthorityAdministration,
-    "channels.": ChannelAdministration,
-    "publishing.": TopicAdministration,
-    "objects.": ObjectAdministration,
+    "authorities.": interface.AuthorityAdministration,
+    "channels.": interface.ChannelAdministration,
+    "publishing.": interface.TopicAdministration,
+    "objects.": interface.ObjectAdministration,
 }
 """The parts of the interface."""
-PROPERTIES: Final = frozenset(name for name, member in vars(Administration).items() if isinstance(member, property))
+PROPERTIES: Final = frozenset(name for name, member in vars(interface.Administration).items() if isinstance(member, property))
 """The calls that are properties. Only the interface itself has properties; its parts have no properties."""
 
 
@@ -56,7 +50,7 @@ def _calls_of(protocol: type, part: str = "") -> Iterator[tuple[str, Callable[..
 
 
 _CALLS: Final = {
-    **dict(_calls_of(Administration)),
+    **dict(_calls_of(interface.Administration)),
     **{call: function for part, protocol in PARTS.items() for call, function in _calls_of(protocol, part)},
 }
 
@@ -90,7 +84,7 @@ def _plain(value: Any) -> Any:
     return tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else value
 
 
-def administered(administration: Administration, request: Administer) -> object:
+def administered(administration: interface.Administration, request: Administer) -> object:
     """Make the call, and return its result. Raises `MQIError` 2319 for an unknown call, and for arguments of wrong types."""
     try:
         arguments = asdict(convert(request.arguments, _arguments_of(request.call)))
