@@ -13,8 +13,6 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.server.listener import serve
 from mqflow.events import Decided, Disposed, Event, ListenerPaused, Warned
-from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.policy.poison import redelivery_delay
 from mqflow.runtime.connection import threaded_session
 from mqflow.standin import install
@@ -22,7 +20,7 @@ from mqflow.testing.kit import carry_out
 from mqflow.verbs import Connection, QueueManager
 from tests.client_packages import PACKAGES, import_here
 from tests.embedded.disk_faults.disk import memory_folder
-from tests.queue_contents import browsed
+from tests.queue_contents import browsed, put
 
 SOON = Pace(first_s=0.001, factor=1, max_s=0.001)
 DLQ = "SYSTEM.DEAD.LETTER.QUEUE"
@@ -51,10 +49,7 @@ def owner() -> Iterator[EmbeddedQueueManager]:
             f"SET AUTHREC PROFILE('{DLQ}') OBJTYPE(QUEUE) PRINCIPAL('app') AUTHADD(PUT,PASSALL)",
         )
         carry_out(queue_manager.administration, commands)
-        connection = queue_manager.connect()
-        handle = connection.open("IN", OpenOption.OUTPUT)
-        connection.put(handle, MessageDescriptor(), b"poison", PutOption.NO_SYNCPOINT)
-        connection.disconnect()
+        put(queue_manager, "IN", b"poison")
         yield queue_manager
 
 

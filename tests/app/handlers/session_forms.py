@@ -15,7 +15,7 @@ from mqflow.policy.poison.disposition import Failed, Settlement
 from mqflow.testing.kit import carry_out
 from mqflow.verbs import Connection, GetOptions, Got, Put
 from mqflow.world import THREADS, Runner
-from tests.queue_contents import taken
+from tests.queue_contents import put, taken
 
 __all__ = ("WAIT_S", "Manager", "failure")
 
@@ -70,10 +70,8 @@ class Manager:
 
     def put(self, *bodies: str | bytes) -> None:
         """Put these messages on the queue IN."""
-        connection = self.behind.connect()
-        for body in bodies:
-            data = body.encode() if isinstance(body, str) else body
-            connection.put1("IN", MessageDescriptor(format="MQSTR"), data, PutOption.NO_SYNCPOINT)
+        data = (body.encode() if isinstance(body, str) else body for body in bodies)
+        put(self.behind, "IN", *data, descriptor=MessageDescriptor(format="MQSTR"))
 
     async def run(
         self, app: App, *bodies: str, units: int = 1, runner: Runner = THREADS, then: Callable[[], object] | None = None

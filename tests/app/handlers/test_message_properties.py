@@ -5,9 +5,10 @@ import pytest
 from mqflow import App, Context, Message
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers import chain, rfh2
-from mqflow.mqi.options import Format, OpenOption, PutOption
+from mqflow.mqi.options import Format
 from mqflow.mqi.properties.set import PropertyValue
 from mqflow.testing.kit import QueueManagerKit
+from tests.queue_contents import put
 
 pytestmark = pytest.mark.mq_backend("asyncio")
 
@@ -48,10 +49,8 @@ async def test_a_message_that_is_moved_keeps_properties_that_others_would_not_se
         raise ValueError
 
     async with mq.run(app):
-        connection = mq.queue_manager.connect()
-        connection.put(connection.open("IN", OpenOption.OUTPUT), descriptor, data, PutOption.NO_SYNCPOINT)
+        put(mq.queue_manager, "IN", data, descriptor=descriptor)
         (moved,) = await mq.drain("BOQ")
-        connection.disconnect()
 
     (header,) = chain.split(moved.descriptor, moved.data).chain
     assert isinstance(header, rfh2.RFH2)

@@ -10,8 +10,9 @@ import pytest
 from mqflow import App, ConfigurationError, Header, Property
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers import chain, rfh2
-from mqflow.mqi.options import Format, OpenOption, Persistence, PutOption
+from mqflow.mqi.options import Format, Persistence
 from mqflow.testing.kit import QueueManagerKit
+from tests.queue_contents import put
 from tests.running import defining
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
@@ -88,9 +89,7 @@ async def test_a_handler_receives_jmstype_of_a_jms_message(mq: QueueManagerKit) 
         seen.append(kind)
 
     async with mq.run(app):
-        connection = mq.queue_manager.connect()
-        connection.put(connection.open("IN", OpenOption.OUTPUT), descriptor, data, PutOption.NO_SYNCPOINT)
-        connection.disconnect()
+        put(mq.queue_manager, "IN", data, descriptor=descriptor)
         await anyio.sleep(1)
 
     assert ["order.v2"] == seen

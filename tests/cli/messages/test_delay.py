@@ -11,12 +11,13 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
+from mqflow.mqi.options import GetOption, OpenOption, Persistence
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager
 from mqflow.testing.virtual_clock import VirtualClock
 from mqflow.verbs import GetOptions
 from mqflow.world import SYSTEM_WORLD, World
 from tests.cli.conftest import Run
+from tests.queue_contents import put
 
 pytestmark = pytest.mark.usefixtures("queues")
 
@@ -94,10 +95,9 @@ def test_zeros_are_no_identifier_and_cancel_nothing(run: Run) -> None:
 def test_a_cancel_leaves_messages_that_are_not_delayed(run: Run, tmp_path: Path) -> None:
     delayed = run("put", "SMALL", "x", "--delay", "2h").stdout.strip()
     with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")) as queue_manager:
-        connection = queue_manager.connect()
         reply = MessageDescriptor(correlation_id=bytes.fromhex(delayed), persistence=Persistence.PERSISTENT, format="MQSTR")
         for queue in ("ORDERS.IN", EMBEDDED_STAGING_QUEUE):
-            connection.put1(queue, reply, b"a reply", PutOption.NO_SYNCPOINT)
+            put(queue_manager, queue, b"a reply", descriptor=reply)
 
     other, staged, again = (run("delay", "cancel", delayed, *where) for where in (("--queue", "ORDERS.IN"), (), ()))
 

@@ -38,14 +38,13 @@ from mqflow.cli.watching.workers_source import WorkersSource, first_orders, work
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.server.certificates import make_certificates
 from mqflow.mqi.attributes.queue import QueueAttributes
-from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.options import PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.health.records import ApplicationStatus, Doing, ProcessStatus, SilentProcess, WorkerStatus
 from mqflow.testing.virtual_clock import VirtualClock
 from mqflow.world import SYSTEM_CLOCK, THREADS, World
 from tests.cli.watching.sources import FIGURES, Named, serve, status_of
+from tests.queue_contents import put
 
 pytestmark = pytest.mark.anyio
 
@@ -276,9 +275,7 @@ def test_figures_have_the_depth_and_the_age_or_the_refusal() -> None:
     with EmbeddedQueueManager("QM1", clock=clock) as queue_manager:
         for name in ("IN", "OUT"):
             queue_manager.administration.define(QueueAttributes(name=name))
-        connection = queue_manager.connect()
-        for _ in range(2):
-            connection.put1("IN", MessageDescriptor(), b"x", PutOption.NO_SYNCPOINT)
+        put(queue_manager, "IN", b"x", b"x")
         clock.advance(31)
 
         found = figures(queue_manager, ["IN", "MISSING", "OUT"])

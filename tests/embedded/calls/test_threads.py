@@ -15,6 +15,7 @@ from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions
 from tests.conformance.under_test import refused
+from tests.queue_contents import put
 
 TAKE = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=20_000)
 STOP = b"stop"
@@ -63,9 +64,8 @@ def test_nothing_is_lost_and_nothing_comes_twice() -> None:
         producers = [threads.submit(produce, queue_manager, number, start) for number in range(PRODUCERS)]
         for producer in producers:
             producer.result()
-        connection = queue_manager.connect()
-        for _ in range(CONSUMERS):  # at the lowest priority, so behind all other messages
-            connection.put1("Q", MessageDescriptor(priority=0), STOP, PutOption.NO_SYNCPOINT)
+        # at the lowest priority, so behind all other messages
+        put(queue_manager, "Q", *[STOP] * CONSUMERS, descriptor=MessageDescriptor(priority=0))
         taken = Counter(body for consumer in consumers for body in consumer.result())
 
         assert Counter(b"%d/%d" % (number, index) for number in range(PRODUCERS) for index in range(EACH)) == taken

@@ -13,10 +13,9 @@ from mqflow.embedded.wire.server.listener import serve_tcp
 from mqflow.embedded.wire.server.users_file import UsersFile
 from mqflow.landing.recovery import STATE_QUEUE
 from mqflow.mqi.attributes.queue import QueueAttributes
-from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import PutOption
 from mqflow.pipeline.sinks.queue import MARKER_QUEUE, keyed
 from tests.pipeline import jvm
+from tests.queue_contents import put
 
 SECRET = "hunter2-that-nobody-sees"  # noqa: S105 - what is looked for
 QUEUE, TARGET = "SOURCE", "TARGET"
@@ -30,9 +29,7 @@ def url(tmp_path: Path) -> Iterator[str]:
     with EmbeddedQueueManager("QM1") as owner:
         for name in (QUEUE, TARGET, MARKER_QUEUE, STATE_QUEUE):
             owner.administration.define(QueueAttributes(name=name))
-        connection = owner.connect()
-        for number in range(5):
-            connection.put1(QUEUE, MessageDescriptor(), b"%d" % number, PutOption.NO_SYNCPOINT)
+        put(owner, QUEUE, *(b"%d" % number for number in range(5)))
         with serve_tcp(owner, TcpAddress("127.0.0.1", 0), users) as server:
             yield f"embedded+tcp://{server.address}/QM1"
 

@@ -16,12 +16,11 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.journal import Journal, JournalFullError, Kind
 from mqflow.landing.recovery import STATE_QUEUE
 from mqflow.mqi.attributes.queue import QueueAttributes
-from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import PutOption
 from mqflow.pipeline import SinkError
 from mqflow.pipeline.delta.sink import DeltaSink
 from mqflow.pipeline.sources.drain import Drain
 from mqflow.world import SYSTEM_CLOCK
+from tests.queue_contents import put
 
 SCHEMA = StructType([StructField("body", BinaryType())])
 NOISE = Random(1)  # noqa: S311 - what does not compress
@@ -91,9 +90,7 @@ def test_a_task_that_fails_for_another_reason_leaves_no_file_either(writer: Any,
 def test_a_manifest_without_room_leaves_the_queue_as_it_was(tmp_path: Path) -> None:
     with EmbeddedQueueManager("QM1") as owner:
         owner.administration.define(QueueAttributes(name="Q"))
-        connection = owner.connect()
-        for _ in range(200):
-            connection.put1("Q", MessageDescriptor(), NOISE.randbytes(100), PutOption.NO_SYNCPOINT)
+        put(owner, "Q", *(NOISE.randbytes(100) for _ in range(200)))
         owner.administration.define(QueueAttributes(name=STATE_QUEUE))
         journal = Journal.create(tmp_path / "manifest")
         lane = journal.add_lane("Q", Kind.PAYLOAD, queue="Q", queue_manager="QM1")

@@ -17,12 +17,11 @@ from mqflow.embedded.wire.server.listener import serve
 from mqflow.folders import folder_at
 from mqflow.journal import Journal, Kind, Segment
 from mqflow.mqi.attributes.queue import QueueAttributes
-from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import PutOption
 from mqflow.pipeline.stream.freshness import Level, level_of
 from mqflow.pipeline.tables.table_set import Current
 from mqflow.testing.journals import generate_journal
 from tests.embedded.disk_faults.disk import memory_folder
+from tests.queue_contents import put
 
 MINUTE_US = 60_000_000
 SEGMENTS = [Segment(lane, number, 10 * number, 0, folder_at("none"), "", 1, 0.0) for lane in "AB" for number in (1, 2, 3)]
@@ -94,14 +93,11 @@ def test_status_shows_each_step_from_the_queue_to_gold(tmp_path: Path) -> None:
     tables_with(tables, Journal.open(journal), bronze=3, silver=2, gold=1)
     with EmbeddedQueueManager("QM1") as owner, memory_folder() as folder:
         owner.administration.define(QueueAttributes(name="D"))
-        connection = owner.connect()
-        for _ in range(5):
-            connection.put1("D", MessageDescriptor(), b"x", PutOption.NO_SYNCPOINT)
+        put(owner, "D", *[b"x"] * 5)
         with serve(owner, folder / "qm"):
             where = ("--journal", str(journal), "--tables", str(tables), "--url", f"embedded+unix:{folder / 'qm'}?qmgr=QM1")
             found = status(*where)
             shown = CliRunner().invoke(main, ["spark", "status", *where])
-        connection.disconnect()
 
     rows = {each["step"]: (each["rows"], each["rows_behind"]) for each in found}
     assert {

@@ -19,14 +19,13 @@ from mqflow.embedded.wire.server.listener import serve
 from mqflow.events import Event
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import error_for
-from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.standin import install
 from mqflow.testing.faults import Moment
 from mqflow.testing.kit import carry_out
-from mqflow.verbs import GetOptions, QueueManager, object_descriptor
+from mqflow.verbs import QueueManager, object_descriptor
 from tests.client_packages import import_here
-from tests.queue_contents import put
+from tests.queue_contents import browsed, put
 
 __all__ = ("SOON", "WAYS", "Behind", "Hearing", "application", "fixtures")
 
@@ -36,7 +35,6 @@ _PUTS: Final = frozenset({"put", "put1", "put_many"})
 _VERBS: Final = _PUTS | frozenset(
     {"open", "close", "get", "get_many", "inquire", "subscribe", "request_publications", "commit", "backout"}
 )
-_BROWSE: Final = GetOptions(options=GetOption.BROWSE_NEXT)
 
 
 def application(name: str) -> App:
@@ -170,11 +168,7 @@ class Behind:
 
     def bodies(self, queue: str) -> list[str]:
         """Return the data of all messages on a queue, as text. The data can begin with headers."""
-        connection = self.queue_manager.connect()
-        handle = connection.open(queue, OpenOption.BROWSE)
-        found = [got.body.decode("utf-8", "replace") for got in iter(lambda: connection.get(handle, _BROWSE), None)]
-        connection.disconnect()
-        return found
+        return [got.body.decode("utf-8", "replace") for got in browsed(self.queue_manager, queue)]
 
     def close(self) -> None:
         for each in {self._made, self.queue_manager}:

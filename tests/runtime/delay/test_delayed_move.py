@@ -15,7 +15,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.headers import dead_letter
 from mqflow.mqi.headers import delay as delay_header
-from mqflow.mqi.options import Feedback, GetOption, MatchOption, MessageType, OpenOption, Persistence, PutOption, Report
+from mqflow.mqi.options import Feedback, GetOption, MatchOption, MessageType, Persistence, PutOption, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.delivery_delay import due_in_ms
 from mqflow.policy.poison import disposition_record
@@ -29,6 +29,7 @@ from mqflow.testing.faults import Fault, Faults
 from mqflow.testing.virtual_clock import EPOCH_S, SeededRandom, VirtualClock
 from mqflow.verbs import GetOptions
 from mqflow.world import World
+from tests.queue_contents import browsed
 
 QUEUES = "\n".join(f"DEFINE QLOCAL({queue})" for queue in ("LATER", "STAGED", "REPLIES", "DLQ", "RECORDS"))
 SENT = MessageDescriptor(message_type=MessageType.REQUEST, reply_to_queue="REPLIES", persistence=Persistence.PERSISTENT)
@@ -75,11 +76,7 @@ class Bench:
 
     def on(self, queue: str) -> list[Any]:
         """Return the messages of a queue, without removing them."""
-        handle = self.connection.open(queue, OpenOption.BROWSE)
-        look = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT | GetOption.PROPERTIES_FORCE_MQRFH2)
-        found = list(iter(lambda: self.connection.get(handle, look), None))
-        self.connection.close(handle)
-        return found
+        return browsed(self.queue_manager, queue)
 
     def depths(self) -> Mapping[str, int]:
         return {queue: depth for queue in ("STAGED", "LATER", "REPLIES", "DLQ") if (depth := len(self.on(queue)))}

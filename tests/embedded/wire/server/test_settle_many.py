@@ -19,7 +19,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions, SettledMany
 from tests.embedded.disk_faults.disk import memory_folder
 from tests.embedded.storage.scripted_store import FULL, ScriptedStore
-from tests.queue_contents import taken
+from tests.queue_contents import put, taken
 
 QUEUE: Final = "ORDERS.IN"
 AT_ONCE: Final = GetOptions(options=GetOption.SYNCPOINT)
@@ -53,9 +53,7 @@ class Rig:
         self.owner = EmbeddedQueueManager("QM1", store=self.store)
         for name in (QUEUE, "OUT"):
             self.owner.administration.define(QueueAttributes(name=name))
-        local = self.owner.connect()
-        for number in range(5):
-            local.put1(QUEUE, DURABLE, b"%d" % number, PutOption.NO_SYNCPOINT)
+        put(self.owner, QUEUE, *(b"%d" % number for number in range(5)), descriptor=DURABLE)
         self.server: Server = serve(self.owner, folder / "qm")
         self.connection: ServedConnection = ServedQueueManager(self.server.path).connect()
         self.handle: ServedHandle = self.connection.open(QUEUE, OpenOption.INPUT_SHARED | OpenOption.OUTPUT)
