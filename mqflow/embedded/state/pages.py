@@ -68,11 +68,11 @@ class StoredPages:
         by_serial = {serial_of(key): key for key in keys}
         found: list[QueuedMessage] = []
         for serial, stored in self._store.read_messages(tuple(by_serial), _BATCH_BYTES).items():
-            key = by_serial[serial]
-            if stored is None or order_key(stored.order_priority, serial) != key:
-                self._lost(backlog, key)
-                continue
-            found.append(queued(stored))
+            message = None if stored is None else queued(stored)
+            if message is None or message.key != by_serial[serial]:
+                self._lost(backlog, by_serial[serial])
+            else:
+                found.append(message)
         self._make_room(sum(map(_size, found)))
         for message in found:
             self._keep_for_now(backlog, message)

@@ -195,7 +195,8 @@ class SqliteMedium:
                 for row in found:
                     if not following <= row[0] <= last:  # the file is damaged
                         break
-                    yield from ((gone, None) for gone in range(following, row[0]))
+                    for gone in range(following, row[0]):
+                        yield gone, None
                     following = row[0] + 1
                     yield row[0], row
             yield from ((unread, None) for unread in range(following, last + 1))
