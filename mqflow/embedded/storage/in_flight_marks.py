@@ -104,7 +104,7 @@ class InFlightMarks:
                     yield chunk, start
 
     def _take(self) -> int:
-        try:  # noqa: SIM105 - `suppress` takes longer than the rest of a mark
+        try:  # not `suppress`, which takes longer than the rest of a mark
             return self._free.popleft()
         except IndexError:
             pass
