@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mqflow.mqi.errors import HeaderError, MQIError
+from mqflow.mqi.errors import HeaderError
 from mqflow.mqi.headers.rfh2 import (
     FOLDERS_MAX,
     NAME_VALUE_CCSIDS,
@@ -20,6 +20,7 @@ from mqflow.mqi.headers.rfh2 import (
     to_bytes,
 )
 from mqflow.mqi.reason_codes import Reason
+from tests.conformance.under_test import refused
 from tests.mqi.layouts import Field, ends_at, expected, found
 from tests.mqi.strategies import encodings, field_ccsids, rfh2s
 
@@ -193,10 +194,8 @@ def test_a_structure_that_does_not_hold_is_refused(data: bytes) -> None:
 
 
 def test_folders_that_are_no_text_are_refused() -> None:
-    with pytest.raises(MQIError) as refused:
+    with refused(Reason.NOT_CONVERTED):
         parse(message(part(b"<a>\xff</a>")), encoding=546)
-
-    assert Reason.NOT_CONVERTED == refused.value.reason
 
 
 @pytest.mark.parametrize(
