@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import against_the_loop, delays, depth, known_misses, page, producers, served, telemetry_cost, workers
+from benchmarks import against_the_loop, delays, depth, known_misses, landing, page, producers, served, telemetry_cost, workers
 from benchmarks.__main__ import main
 from benchmarks.budgets import ADDED_CPU_US, CONSUMING, Consuming
 from benchmarks.consumption import framework, raw
@@ -21,6 +21,7 @@ from benchmarks.hotspots import Hotspot, hotspots
 from benchmarks.known_misses import CLOSED, Miss
 from benchmarks.orders import BODY, decode
 from benchmarks.page import PAGE
+from benchmarks.producers import PRODUCING, Producing, publish, put_in_a_loop, tables
 from benchmarks.samples import Pairs, Sample
 from benchmarks.tables import Bar, Row, Table, markdown, missed_on, misses
 from benchmarks.transports import Transport, durable, in_memory
@@ -320,3 +321,31 @@ def test_worker_processes_consume_all_orders(count: int, short_path: Path, monke
     monkeypatch.chdir(short_path)
 
     assert workers.consumed(200, 32, count).per_second > 0
+
+
+def test_each_ratio_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 0 == landing.main(["--messages", "40", "--rounds", "1", "--call-us", "1"])
+
+    assert 5 == capsys.readouterr().out.count(" a second = ")
+
+
+@pytest.mark.parametrize("producing", PRODUCING, ids=lambda producing: producing.name)
+def test_publishers_and_loop_put_every_message(producing: Producing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    messages = 2 * producing.publishers
+
+    samples = [how(producing.make, messages, producing.publishers) for how in (publish, put_in_a_loop)]
+
+    assert [messages, messages] == [sample.messages for sample in samples]
+    assert all(sample.wall_s > 0 for sample in samples)
+
+
+@pytest.mark.rare
+def test_each_number_of_publishers_has_a_row_and_so_has_their_gain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    costs, gain = tables(Effort(pairs=1, share=0.001, patience_s=0))
+
+    assert [producing.name for producing in PRODUCING] == [row.name for row in costs.rows]
+    assert 1 == len(gain.rows)
+    assert all(row.figure > 0 for table in (costs, gain) for row in table.rows)
