@@ -13,8 +13,9 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, assert_never
 
 from mqflow import events
-from mqflow.mqi.reason_codes import reason_name
-from mqflow.policy.poison.disposition import DeadLetter, Deliver, Discard, Failed, Requeue, Return, Undecodable
+from mqflow.mqi.reason_codes import Reason, reason_name
+from mqflow.policy.poison.disposition import DeadLetter, Deliver, Discard, Disposition, Failed, Requeue, Return, Undecodable
+from mqflow.policy.reconnect.reason_classes import Class, classify
 
 if TYPE_CHECKING:  # most applications count nothing
     from mqflow.tally import ListenerTally
@@ -99,9 +100,10 @@ class LogEvents:
     """
 
     wants: Final = (
-        events.ConsumerFailed, events.DeadLetterActed, events.Decided, events.Disposed, events.Draining, events.HandlerStuck,
-        events.InDoubt, events.ListenerPaused, events.ListenerResumed, events.Reconnected, events.Reconnecting,
-        events.ReopenRefused, events.Warned,
+        events.ConsumerFailed, events.DeadLetterActed, events.Decided, events.DelayedRefused, events.DelayProcessorStarted,
+        events.DelayProcessorStopped, events.Disposed, events.Draining, events.HandlerStuck, events.InDoubt,
+        events.ListenerPaused, events.ListenerResumed, events.Reconnected, events.Reconnecting, events.ReopenRefused,
+        events.Warned,
     )  # fmt: skip
 
     def __init__(self, logger: logging.Logger = _logger) -> None:
@@ -113,8 +115,10 @@ class LogEvents:
         self._lines: Final = _Repeated()
         #: For each listener: the cause of its pause, and the number of its pauses for this cause.
         self._pauses: Final[dict[str, tuple[str, int]]] = {}
+        #: The staging queues whose delay processor has stopped.
+        self._stopped: Final[set[str]] = set()
 
-    def __call__(self, event: events.Event) -> None:  # noqa: C901 - one case for each class of event
+    def __call__(self, event: events.Event) -> None:  # noqa: C901, PLR0912 - one case for each class of event
         """Write the log line for an event, if the event has one."""
         fields = _fields(event)
         match event:
@@ -122,6 +126,10 @@ class LogEvents:
                 self._warn("%s: the rule of %s failed: %s", event.queue, event.rule, event.detail, extra=fields)
             case events.Decided() | events.Disposed():
                 self._log_poison(event, fields)
+            case events.DelayedRefused():
+                self._log_refused(event, fields)
+            case events.DelayProcessorStopped() | events.DelayProcessorStarted():
+                self._log_processor(event, fields)
             case events.ListenerPaused() | events.ListenerResumed():
                 self._log_pause(event, fields)
             case events.InDoubt():
@@ -213,21 +221,36 @@ class LogEvents:
             case _:
                 return
 
+    def _log_refused(self, event: events.DelayedRefused, fields: Mapping[str, object]) -> None:
+        """Write that the target refused a delayed message. If the subscriber is gone, the publication is discarded silently."""
+        is_gone = isinstance(event.disposition, Discard) and event.reason == Reason.NO_SUBSCRIPTION
+        if is_gone or self._is_old(event.disposition, event.message_id):
+            return
+        stays = f" ({event.disposition.why})" if isinstance(event.disposition, Return) else ""
+        ends = _end_of(event.disposition, "the staging queue") + stays + (f": {event.detail}" if event.detail else "")
+        text = "%s: delayed message %s was refused, %s"
+        self._poison_log.warning(text, event.queue, event.message_id.hex(), ends, extra=fields)
+
+    def _log_processor(
+        self, event: events.DelayProcessorStarted | events.DelayProcessorStopped, fields: Mapping[str, object]
+    ) -> None:
+        """Write why a delay processor has stopped, and when it goes on. An outage has lines of its own."""
+        if isinstance(event, events.DelayProcessorStarted):
+            if event.queue in self._stopped:
+                self._stopped.discard(event.queue)
+                self._warn("%s: the delay processor goes on", event.queue, extra=fields)
+        elif classify(event.reason) is not Class.RECONNECT:
+            self._stopped.add(event.queue)
+            self._warn("%s: the delay processor has stopped: %s", event.queue, event.why, extra=fields)
+
+    def _is_old(self, disposition: Disposition, message_id: bytes) -> bool:
+        """Return whether a line has said already, after an earlier attempt to move this message, that it stays."""
+        return isinstance(disposition, Return) and self._lines.count((message_id,)) > 1
+
     def _log_end(self, of: str, event: events.Disposed, fields: Mapping[str, object]) -> None:
-        match event.disposition:
-            case Requeue(queue=queue) | DeadLetter(queue=queue):
-                ends = f"on {queue} now"
-            case Discard(why=why):
-                ends = f"discarded ({why})"
-            case Return():
-                if self._lines.count((event.message_id,)) > 1:  # logged before, after an earlier attempt to move the message
-                    return
-                ends = f"still on {event.queue}"
-            case Deliver():
-                return
-            case _:
-                assert_never(event.disposition)
-        times = _times(event.backout_count)
+        if isinstance(event.disposition, Deliver) or self._is_old(event.disposition, event.message_id):
+            return
+        ends, times = _end_of(event.disposition, event.queue), _times(event.backout_count)
         if not isinstance(event.outcome, Failed | Undecodable):
             self._poison_log.warning("%s was backed out %s, %s", of, times, ends, extra=fields)
             return
@@ -262,6 +285,19 @@ class _Repeated:
         if len(self._counts) > _REMEMBERED_MAX:
             self._counts.popitem(last=False)
         return times
+
+
+def _end_of(disposition: Disposition, queue: str) -> str:
+    """Return where a message is after the disposition. It was on `queue`."""
+    match disposition:
+        case Requeue(queue=target) | DeadLetter(queue=target):
+            return f"on {target} now"
+        case Discard(why=why):
+            return f"discarded ({why})"
+        case Return() | Deliver():
+            return f"still on {queue}"
+        case _:
+            assert_never(disposition)
 
 
 def _times(number: int) -> str:

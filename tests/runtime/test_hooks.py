@@ -10,6 +10,9 @@ from mqflow.events import (
     ConsumerFailed,
     DeadLetterActed,
     Decided,
+    DelayedRefused,
+    DelayProcessorStarted,
+    DelayProcessorStopped,
     Disposed,
     Draining,
     Event,
@@ -58,6 +61,14 @@ def decided(*, count: int, threshold: int = 0, plan: Disposition = Deliver(), is
         threshold_source="", queue_source="", plan=(plan,), outcome=Failed("KeyError", "no\n price"),
         is_first_failure=is_first_failure,
     )  # fmt: skip
+
+
+def refused(disposition: Disposition, reason: int = 2053, detail: str = "LATER is full") -> DelayedRefused:
+    return DelayedRefused(queue="LATER", message_id=b"\1", disposition=disposition, reason=reason, detail=detail)
+
+
+def stopped(reason: int = 2035) -> DelayProcessorStopped:
+    return DelayProcessorStopped(queue="STAGED", why="no authority", reason=reason)
 
 
 def named(number: int) -> list[str]:
@@ -138,6 +149,25 @@ LINES = [
         id="back on its queue",
     ),
     pytest.param(
+        refused(DeadLetter("DLQ", 2053)),
+        WARNING,
+        "LATER: delayed message 01 was refused, on DLQ now: LATER is full",
+        id="a delayed message on the dead-letter queue",
+    ),
+    pytest.param(
+        refused(Discard("no queue took it")),
+        WARNING,
+        "LATER: delayed message 01 was refused, discarded (no queue took it): LATER is full",
+        id="a delayed message discarded",
+    ),
+    pytest.param(
+        refused(Return("no queue took it"), detail=""),
+        WARNING,
+        "LATER: delayed message 01 was refused, still on the staging queue (no queue took it)",
+        id="a delayed message that waits for a new attempt",
+    ),
+    pytest.param(stopped(), WARNING, "STAGED: the delay processor has stopped: no authority", id="a delay processor stopped"),
+    pytest.param(
         decided(count=2, threshold=5, is_first_failure=True),
         WARNING,
         "IN: message 01 failed, 2 of 5: KeyError: no price",
@@ -166,13 +196,35 @@ def test_an_event_has_a_line(caplog: pytest.LogCaptureFixture, event: Event, lev
         decided(count=2),
         decided(count=11),
         decided(count=1, plan=Requeue("BAD"), is_first_failure=True),
+        refused(Discard("Its subscriber is gone"), reason=2428),
+        stopped(reason=2009),
+        DelayProcessorStarted(queue="STAGED"),
     ],
-    ids=["an action worked", "an action failed again", "delivered again", "a second failure", "the 11th", "its move follows"],
+    ids=[
+        *("an action worked", "an action failed again", "delivered again", "a second failure", "the 11th", "its move follows"),
+        *("the subscriber of a delayed publication is gone", "the outage has lines of its own", "a delay processor starts"),
+    ],
 )
 def test_an_event_that_an_operator_need_not_see_has_no_line(caplog: pytest.LogCaptureFixture, event: Event) -> None:
     LogEvents()(event)
 
     assert [] == caplog.messages
+
+
+def test_a_delay_processor_that_goes_on_has_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    log = LogEvents()
+    for event in (stopped(), DelayProcessorStarted(queue="STAGED"), DelayProcessorStarted(queue="STAGED")):
+        log(event)
+
+    assert ["STAGED: the delay processor has stopped: no authority", "STAGED: the delay processor goes on"] == caplog.messages
+
+
+def test_a_delayed_message_that_is_refused_again_and_again_has_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    log = LogEvents()
+    for _ in range(3):
+        log(refused(Return("no queue took it")))
+
+    assert 1 == len(caplog.messages)
 
 
 def reconnecting(attempt: int, reason: int, *, was_connected: bool = True) -> Reconnecting:
