@@ -79,7 +79,9 @@ class ConsumerRecords:
         last.delivered = False
         refusals = [attempt.reason for attempt in disposal.attempts if attempt.reason]
         reason = disposition.reason if isinstance(disposition, DeadLetter) else next(iter(refusals), None)
-        error = {} if undecodable is None else _error(undecodable)
+        error: dict[str, str] = {}
+        if undecodable is not None:
+            error = {"exc_class": undecodable.error, "exc_message": undecodable.text[:EXC_MESSAGE_CHARS_MAX]}
         record = self._record(session, last, outcome, target_queue=target, mqrc=reason, **error)
         await self._put(session, [record])
 
@@ -157,7 +159,3 @@ class ConsumerRecords:
         except MQIError as error:  # only records are lost, and the silver tables show the gap
             self._records.warn(error)
             self._pass_on()
-
-
-def _error(undecodable: Undecodable) -> dict[str, str]:
-    return {"exc_class": undecodable.error, "exc_message": undecodable.text[:EXC_MESSAGE_CHARS_MAX]}

@@ -374,7 +374,7 @@ def load(
     for layer in (
         _from_file(environment, Path(folder or "")),
         _from_environment(environment, warnings),
-        _from_arguments(arguments or {}),
+        {key: _Given(value, "an argument") for key, value in _leaves((), arguments or {}) if value is not None},
     ):
         _merge(given, layer)
     settings = _with_password(_convert(given, warnings))
@@ -405,10 +405,6 @@ def _merge(given: _Layer, layer: _Layer) -> None:
                 given[table, names.setdefault(table + _listener_key(name), name), *rest] = value
             case _:
                 given[key] = value
-
-
-def _from_arguments(arguments: Mapping[str, object]) -> _Layer:
-    return {key: _Given(value, "an argument") for key, value in _leaves((), arguments) if value is not None}
 
 
 def _from_environment(environment: Mapping[str, str], warnings: list[str]) -> _Layer:

@@ -153,7 +153,7 @@ def check_layers(middleware: Iterable[object]) -> None:
         if not any(callable(getattr(layer, name, None)) for name in _LAYER):  # the names of the methods of the protocols
             raise ConfigurationError(f"Middleware {layer!r} has no method consume, publish or decided, so it would do nothing.")
         for name in ("consume", "publish"):
-            method = getattr(layer, name, None)
+            method = getattr(layer, name, None)  # as above
             if method is not None and not (callable(method) and _takes(method, 1, "call_next")):
                 problem = f"{name} cannot be called with a first argument and call_next=..., as mqflow does"
                 raise ConfigurationError(f"Middleware {layer!r}: {problem}. Write async def {name}(self, ..., call_next).")

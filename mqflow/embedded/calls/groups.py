@@ -191,4 +191,4 @@ def _retain(
 ) -> None:
     if unit is not None:
         unit.undo.append(partial(setattr, handle.logical, which, before))
-    setattr(handle.logical, which, after)
+    setattr(handle.logical, which, after)  # `which` is the name of a field

@@ -129,7 +129,8 @@ def inquire_status(request: Request, administration: Administration) -> Iterable
     if not local:
         raise _unknown(request)
     selectors = wanted(request, ParameterId.Q_STATUS_ATTRS, (Q_NAME, ParameterId.Q_STATUS_TYPE))
-    rows = _status_rows(local) if kind == ParameterId.Q_STATUS else _handle_rows(local)
+    queue_rows = ((asdict(status) | {"type": None}, _STATUS) for status in local)
+    rows = queue_rows if kind == ParameterId.Q_STATUS else _handle_rows(local)
     found = [(CFIN(ParameterId.Q_STATUS_TYPE, kind), *row) for row in responses(rows, selectors, request.filter)]
     if not found:
         detail = f"No handle of {pattern} is open" if kind == ParameterId.Q_HANDLE else "No queue passes the filter"
@@ -146,11 +147,6 @@ _HANDLES: Final = (*HANDLE_STATUS.values(), AttributeSpec("input", "INPUT", 1098
 
 
 # Any: the table of attributes gives each value its type.
-def _status_rows(statuses: Iterable[QueueStatus]) -> Iterator[tuple[Mapping[str, Any], tuple[AttributeSpec, ...]]]:
-    for status in statuses:
-        yield asdict(status) | {"type": None}, _STATUS
-
-
 def _handle_rows(statuses: Iterable[QueueStatus]) -> Iterator[tuple[Mapping[str, Any], tuple[AttributeSpec, ...]]]:
     for status in statuses:
         for handle in status.handles:

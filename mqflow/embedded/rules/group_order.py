@@ -204,7 +204,8 @@ def in_logical_order(plan: GetPlan, retained: Retained) -> GetPlan:
             sequence_number=1, offset=0,
         ))  # fmt: skip
     if plan.reach is Reach.NEXT:
-        _check_unit_of_work(place, under_syncpoint=_under_syncpoint(plan, place.persistence))
+        within = Within.UNIT_OF_WORK, *((Within.IF_PERSISTENT,) if place.persistence else ())
+        _check_unit_of_work(place, under_syncpoint=plan.within in within)
     return replace(
         plan,
         asked=plan.match,
@@ -304,10 +305,6 @@ def _place_of(plan: GetPlan, retained: Retained) -> Place | None:
             return retained.browse
         case _:
             return None
-
-
-def _under_syncpoint(plan: GetPlan, persistence: int) -> bool:
-    return plan.within is Within.UNIT_OF_WORK or (plan.within is Within.IF_PERSISTENT and bool(persistence))
 
 
 def _check_unit_of_work(place: Place, *, under_syncpoint: bool) -> None:

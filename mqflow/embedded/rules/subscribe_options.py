@@ -104,7 +104,8 @@ def _check_fields(descriptor: SubscriptionDescriptor) -> None:
         raise Refusal(Reason.SUB_NAME_ERROR, f"A SubName has up to {SUB_NAME_CHARS_MAX} characters")
     if len(descriptor.user_data) > _USER_DATA_CHARS_MAX:
         raise Refusal(Reason.SUB_USER_DATA_ERROR, f"It is longer than {_USER_DATA_CHARS_MAX} characters")
-    if not all(map(is_text, _texts(descriptor))):
+    texts = descriptor.user_data, descriptor.selection, descriptor.application_identity_data, descriptor.alternate_user
+    if not all(map(is_text, texts)):
         raise Refusal(Reason.SD_ERROR, "SubUserData, SelectionString, PubApplIdentityData or AlternateUserId is not text")
     if not 0 < descriptor.expiry_tenths <= _LONG_MAX and descriptor.expiry_tenths != -1:
         raise Refusal(Reason.EXPIRY_ERROR, f"SubExpiry {descriptor.expiry_tenths}")
@@ -124,7 +125,3 @@ def _check_lengths(descriptor: SubscriptionDescriptor) -> None:
         raise Refusal(Reason.SD_ERROR, f"PubApplIdentityData is longer than {_IDENTITY_CHARS_MAX} characters")
     if len(descriptor.alternate_user) > _USER_CHARS_MAX:
         raise Refusal(Reason.SD_ERROR, f"AlternateUserId is longer than {_USER_CHARS_MAX} characters")
-
-
-def _texts(descriptor: SubscriptionDescriptor) -> tuple[str, ...]:
-    return descriptor.user_data, descriptor.selection, descriptor.application_identity_data, descriptor.alternate_user

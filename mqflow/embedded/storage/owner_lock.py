@@ -98,7 +98,8 @@ def take_ownership(folder: DataFolder, on_fork: Callable[[], None], *, pause: Ca
             owner = _owner(descriptor)
             os.close(descriptor)
             raise FolderInUseError(folder.path, owner)
-        if _same_file(descriptor, folder.lock):
+        found = os.fstat(descriptor)
+        if file_identity(folder.lock) == (found.st_dev, found.st_ino):
             break
         os.close(descriptor)  # the file was deleted before the lock, so this lock protects nothing
     else:
@@ -119,11 +120,6 @@ def _locked(descriptor: int, pause: Callable[[], None]) -> bool:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
     return False
-
-
-def _same_file(descriptor: int, path: Path) -> bool:
-    found = os.fstat(descriptor)
-    return file_identity(path) == (found.st_dev, found.st_ino)
 
 
 def _keeps_out(path: Path) -> bool:

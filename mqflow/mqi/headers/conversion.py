@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from mqflow.mqi.ccsid import UTF_16_CCSIDS, decode, encode, is_known
 from mqflow.mqi.descriptor import CCSID_INHERIT, MessageDescriptor
 from mqflow.mqi.errors import HeaderError, MQIError, error_for
-from mqflow.mqi.headers.chain import HEADER_FORMATS, QUEUE_MANAGER_CCSID, Header, Headers, join, resolved, split
+from mqflow.mqi.headers.chain import HEADER_FORMATS, QUEUE_MANAGER_CCSID, Headers, join, resolved, split
 from mqflow.mqi.layout import FIELD_CCSID, byte_order
 from mqflow.mqi.options import Encoding, Format
 from mqflow.mqi.reason_codes import Reason
@@ -49,7 +49,7 @@ def convert(
     try:
         _check_character_sets(descriptor, present, wanted)
         parts = split(descriptor, body, queue_manager_ccsid=queue_manager_ccsid)
-        if as_wanted and all(_follows_as(header, wanted, encoding) for header in parts.chain):
+        if as_wanted and all(each.encoding == encoding and each.ccsid in {wanted, CCSID_INHERIT} for each in parts.chain):
             return descriptor, body, Reason.NONE
         _check_byte_orders(parts, descriptor.encoding, wanted, encoding)
         converted, data = _converted(descriptor, parts, wanted, encoding)
@@ -60,11 +60,6 @@ def convert(
     if bytes_max is not None and len(data) > bytes_max:
         return descriptor, body, Reason.CONVERTED_MSG_TOO_BIG
     return converted, data, Reason.NONE
-
-
-def _follows_as(header: Header, ccsid: int, encoding: int) -> bool:
-    """Return whether the header describes its data with this encoding and this character set, directly or inherited."""
-    return header.encoding == encoding and header.ccsid in {ccsid, CCSID_INHERIT}
 
 
 def _converted(descriptor: MessageDescriptor, parts: Headers, ccsid: int, encoding: int) -> tuple[MessageDescriptor, bytes]:

@@ -213,7 +213,8 @@ class _Gathered:
             self._first = message.at if self._first is None else min(self._first, message.at)
             self._last = message.at if self._last is None else max(self._last, message.at)
             age = max(self._now - message.at, timedelta())  # the clock of another machine can be fast
-            step = _step_for(age)
+            # The shortest window that covers this age if it is repeated 24 times; otherwise the longest window.
+            step = next((step for step in _STEPS if age < step * _WINDOWS), _STEPS[-1])
             self._ages[age // step * step] += 1
             self._step = max(self._step, step)
         self._samples.append(Sample(message_id=message.message_id, at=message.at, text=message.why.text))
@@ -239,8 +240,3 @@ class _Gathered:
         for age, messages in self._ages.items():
             counts[age // self._step] += messages
         return Trend(self._step, tuple(counts[ago] for ago in reversed(range(_WINDOWS))))
-
-
-def _step_for(age: timedelta) -> timedelta:
-    """Return the shortest window that covers this age if it is repeated 24 times; otherwise the longest window."""
-    return next((step for step in _STEPS if age < step * _WINDOWS), _STEPS[-1])

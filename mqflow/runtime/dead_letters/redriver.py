@@ -118,7 +118,9 @@ class Redriver(Struct, kw_only=True):
     def _redrive(self, handle: ObjectHandle, targets: OutputHandles, seen: Got) -> RedrivenMessage:
         identity = identity_of(seen)
         message_id = seen.descriptor.message_id
-        target = self.to or _origin(restored(seen.descriptor, seen.body))
+        before, target = restored(seen.descriptor, seen.body), self.to
+        if target is None and before.origin_queue:
+            target = Target(before.origin_queue, before.origin_queue_manager)
         done = RedrivenMessage(
             message_id=message_id, identity=identity, target=target, why_not=self._why_not(identity, target, seen)
         )
@@ -205,7 +207,3 @@ def identity_of(got: Got) -> int:
 
     both = got.descriptor.message_id + got.descriptor.correlation_id
     return int.from_bytes(blake2b(both, digest_size=8).digest())
-
-
-def _origin(before: Restored) -> Target | None:
-    return Target(before.origin_queue, before.origin_queue_manager) if before.origin_queue else None

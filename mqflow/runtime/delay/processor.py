@@ -157,10 +157,7 @@ class DelayProcessor:
         if self._stopped_by != str(error.reason):
             self._stopped_by = str(error.reason)
             self._broadcast(DelayProcessorStopped(queue=self._queue, why=str(error), reason=int(error.reason)))
-        await self._pause(_CHECK_S)
-
-    async def _pause(self, seconds: float) -> None:
-        with anyio.move_on_after(seconds):
+        with anyio.move_on_after(_CHECK_S):
             await self._stopping.wait()
 
     async def _work(self, session: Session) -> None:

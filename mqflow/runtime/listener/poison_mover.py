@@ -199,11 +199,8 @@ class PoisonMover(Struct, frozen=True):
             queue=destination,
             queue_manager=self.session.connection.queue_manager_name,
             application_name=self.application_name,
-            now=self._now(),
+            now=datetime.fromtimestamp(self.clock.wall(), UTC),
         )
-
-    def _now(self) -> datetime:
-        return datetime.fromtimestamp(self.clock.wall(), UTC)
 
 
 def _feedback(attempts: Sequence[Attempt]) -> int:

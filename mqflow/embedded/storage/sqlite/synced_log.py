@@ -86,7 +86,8 @@ class SyncedLog:
         self._mark: Mark | None = None
         found: WriteAheadLog | None = None
         if sys.byteorder == "little":
-            found = _found(self._log)
+            with _reader(self._log) as read:
+                found = read_log(read)
             if found is not None:
                 check_log(folder, found.database_head, found.frames)
             self._descriptor = _opened_note(folder.note)
@@ -196,11 +197,6 @@ def forget_lost_log(folder: DataFolder) -> Path | None:
             raise
     folder.note.unlink(missing_ok=True)
     return kept
-
-
-def _found(log: Path) -> WriteAheadLog | None:
-    with _reader(log) as read:
-        return read_log(read)
 
 
 def _crc_of_page(database: Path, page: int) -> int:

@@ -147,7 +147,8 @@ class _Parameters:
                     self._refuse_end(token)
                 case _:
                     problem = f"A keyword with a value in brackets is expected here, not {shown(token.text)}."
-                    self.reading.refuse(token, problem + self._hint(token))
+                    hint = self.reading.nearest(token.text, _KEYWORDS) if token.kind is TokenKind.WORD else ""
+                    self.reading.refuse(token, problem + hint)
                     self._skip()
 
     def _skip(self) -> None:
@@ -163,9 +164,6 @@ class _Parameters:
                 return self._kind(at + 1) is TokenKind.OPEN
             case _:
                 return False
-
-    def _hint(self, token: Token) -> str:
-        return self.reading.nearest(token.text, _KEYWORDS) if token.kind is TokenKind.WORD else ""
 
     def _refuse_end(self, token: Token) -> None:
         self.unsure = True
