@@ -503,7 +503,7 @@ class Consumer:
                 queue=self.queue,
                 message_id=got.descriptor.message_id,
                 listener=self._name,
-                backout_count=got.descriptor.backout_count,
+                backout_count=_count(got, outcome),
                 threshold=settings.attributes.backout_threshold,
                 backout_requeue_queue=settings.attributes.backout_requeue_queue,
                 threshold_source=settings.threshold_source,
@@ -518,7 +518,7 @@ class Consumer:
     ) -> Disposition:
         """Carry out the plan in the open unit of work, and return the disposition. A move is reported after the commit."""
         self._say_decided(got, settings, plan, outcome)
-        count = got.descriptor.backout_count
+        count = _count(got, outcome)
         why = Why(
             queue=self.queue,
             queue_manager=session.connection.queue_manager_name,
@@ -547,3 +547,8 @@ class Consumer:
         else:
             self._moves += (*disposal.reports, disposed)
         return disposal.disposition
+
+
+def _count(got: Got, outcome: Undecodable | None) -> int:
+    """Return the number of failed deliveries, including this one if the message has just failed to decode."""
+    return got.descriptor.backout_count + (outcome is not None)

@@ -364,6 +364,7 @@ async def test_a_message_that_does_not_decode_is_moved_with_its_reason_and_the_n
     [decided], [disposed] = mq.told(Decided), mq.told(Disposed)
     assert decided.outcome == disposed.outcome
     assert isinstance(disposed.outcome, Undecodable)
+    assert (1, 1, 1) == (decided.backout_count, disposed.backout_count, dead.why.count)
     assert 0 == mq.depth("IN")
 
 
