@@ -36,7 +36,7 @@ _COMMANDS: Final = {
     "capture": ("messages.capture:command", "Write whole messages to a file."),
     "replay": ("messages.replay:command", "Put captured messages, or pass them to a handler."),
     "delay": ("messages.delay:command", "List and cancel delayed messages."),
-    "why": ("messages.why:command", "Print the story of a message: deliveries, decisions, moves."),
+    "why": ("messages.tail:why", "Print the story of a message: deliveries, decisions, moves."),
     "tail": ("messages.tail:command", "Show what happens to messages, as it happens."),
     "mqsc": ("queue_managers.mqsc:command", "Define, alter and display queues with MQSC commands."),
     "qmgr": ("queue_managers.qmgr:command", "Create, start and stop queue managers in processes of their own."),

@@ -216,7 +216,7 @@ def test_ctrl_c_ends_a_command_with_the_code_of_shells(run: Run, monkeypatch: py
     def interrupted(_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mqflow.cli.messages.why.ledger_of", interrupted)
+    monkeypatch.setattr("mqflow.cli.messages.tail._ledger_of", interrupted)
 
     assert (130, "") == ((done := run("why", "41")).exit_code, done.output)
 

@@ -1,9 +1,14 @@
-"""`mqflow tail`: prints the events of messages when they happen, from the decision ledger beside the data."""
+"""`mqflow tail` prints the events of messages when they happen; `mqflow why` prints the story of one message.
+
+Both read the decision ledger beside the data.
+"""
 
 import fnmatch
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from string import hexdigits
 from threading import Event
 from typing import Any, Final, get_args
 
@@ -12,19 +17,21 @@ from msgspec.structs import fields
 
 from mqflow.app.config.settings import load
 from mqflow.app.errors import ConfigurationError, shown_url
-from mqflow.app.run.decision_ledger import Entry, MessageEvent, entries_after, ledger_file
+from mqflow.app.run.decision_ledger import Entry, MessageEvent, entries_after, known_messages, ledger_file, story
 from mqflow.cli.messages.browse import named_condition
 from mqflow.cli.option_types import duration_s, json_option, url_option
+from mqflow.cli.text.exit_codes import EXIT_NOTHING
 from mqflow.cli.text.json_lines import json_line, plain
 from mqflow.cli.text.story import entry_lines
 from mqflow.cli.text.terminal import note, safe, wrapped
 from mqflow.policy.poison.disposition import OUTCOMES
 from mqflow.world import SYSTEM_CLOCK
 
-__all__ = ("EVENT_NAMES", "command", "entries_as_they_come", "ledger_of", "matches_event")
+__all__ = ("EVENT_NAMES", "command", "entries_as_they_come", "matches_event", "why")
 
 _LOOK_EVERY_S: Final = 0.5
 _INDENT: Final = 14
+_SHOWN_MAX: Final = 10
 EVENT_NAMES: Final = frozenset(
     ("event", "frame", "message_id", *(each.name for kind in (*get_args(MessageEvent), *OUTCOMES) for each in fields(kind)))
 ) - {"raised"}
@@ -55,7 +62,7 @@ def command(where: tuple[str, ...], last: int, since_s: float | None, *, once: b
     `record = "all"` in the section [ledger] of mqflow.toml, every message.
     """  # noqa: D301 - after a backspace click does not wrap the lines
     wanted = [named_condition(text, EVENT_NAMES, "no event has a field") for text in where]
-    path = ledger_of(url)
+    path = _ledger_of(url)
     if not path.is_file() and not once:
         why = "no application has had an event for it yet" if path.parent.is_dir() else f"there is no folder {path.parent} yet"
         note(f"Waiting for {path}: {why}.")
@@ -64,7 +71,7 @@ def command(where: tuple[str, ...], last: int, since_s: float | None, *, once: b
         click.echo(json_line(entry) if as_json else _text(entry))
 
 
-def ledger_of(url: str | None) -> Path:
+def _ledger_of(url: str | None) -> Path:
     """Return the ledger file of a queue manager, even if the file does not exist.
 
     Raises `ConfigurationError` if the queue manager has no data folder on this machine and no setting names a file.
@@ -133,3 +140,44 @@ def _text(entry: Entry) -> str:
 
 def _pause() -> None:
     Event().wait(_LOOK_EVERY_S)
+
+
+@click.command("why")
+@click.argument("message_id", metavar="MSGID")
+@json_option
+@url_option
+def why(message_id: str, *, as_json: bool, url: str | None) -> None:
+    """Print the story of the message with identifier MSGID (hexadecimal digits).
+
+    A unique beginning is enough, or at least 8 digits of a unique end.
+
+    The ledger beside the data has the messages that failed or needed a decision; with `record = "all"` in the section [ledger]
+    of mqflow.toml, every message. The application can run meanwhile. Exits with 3 if the ledger does not have the message.
+    """
+    message_id = message_id.removeprefix("..")  # lines of the log show a MsgId in this form
+    if not all(letter in hexdigits for letter in message_id):
+        text = "is not a part of a message identifier: give hexadecimal digits, as `mqflow browse` prints them"
+        raise click.BadParameter(f"{message_id!r} {text}.")
+    path = _ledger_of(url)
+    found = known_messages(path, message_id, limit=_SHOWN_MAX)
+    if len(found) > 1:
+        note(f"At least {len(found)} messages have {safe(message_id)}:")
+        for each in found:
+            click.echo(each.hex())
+        sys.exit(EXIT_NOTHING)
+    if not found:
+        note(f"{path} has no entry for {safe(message_id)}: it succeeded, or was never delivered, or is too old.")
+        sys.exit(EXIT_NOTHING)
+    for entry in story(path, found[0]):
+        _print(entry, as_json=as_json)
+
+
+def _print(entry: Entry, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json_line(entry))
+        return
+    at, (first, *details) = entry_lines(entry)
+    indent = len(at) + 2
+    click.echo(wrapped(f"{at}  {safe(first)}", indent))
+    for detail in details:
+        click.echo(wrapped(f"{'':{indent}}  {safe(detail)}", indent + 2))

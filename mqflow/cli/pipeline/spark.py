@@ -14,7 +14,7 @@ _COMMANDS: Final = {
     "triage": ("spark_tables:triage", "Try a rules table on dead letters, without moving any."),
     "redrive": ("spark_redrive:command", "Put rows of a table back on queues, each once."),
     "stream": ("spark_stream:command", "Keep bronze, silver and gold up to date, and send alerts."),
-    "status": ("spark_status:command", "Show how far each table is behind; starts no Spark."),
+    "status": ("spark_upkeep:status", "Show how far each table is behind; starts no Spark."),
     "optimize": ("spark_upkeep:optimize", "Join small files, and delete old versions; starts no Spark."),
     "erase": ("spark_upkeep:erase", "Erase the messages of one person, with a receipt; starts no Spark."),
     "report": ("spark_report:command", "Write a page that shows what is poison, where and since when."),

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
 
-from mqflow.cli.pipeline import spark_session, spark_status
+from mqflow.cli.pipeline import spark_session, spark_upkeep
 from mqflow.cli.pipeline.spark_session import attempted, spark_errors_as_sentences
 from mqflow.cli.pipeline.spark_tables import _show_rows
 from mqflow.journal import Journal, Kind
@@ -40,7 +40,7 @@ def asked(run: Run, monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
     monkeypatch.setattr(freshness, "table_levels", tables)
     monkeypatch.setattr(freshness, "queue_levels", queues)
-    monkeypatch.setattr(spark_status, "connected", nullcontext)
+    monkeypatch.setattr(spark_upkeep, "connected", nullcontext)
     generate_journal(Path("j"), Kind.PAYLOAD, segments=1, rows=5, lane="IN")
     Path("tables").mkdir()
     return seen

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from mqflow import App, Backout, Message, Pace, Reject
 from mqflow.app.handlers.middleware import Call, Incoming
 from mqflow.app.run.decision_ledger import DecisionLedger
-from mqflow.cli.messages.why import command as why
+from mqflow.cli.messages.tail import why
 from mqflow.cli.text.message_view import view
 from mqflow.events import Decided, Disposed, Settled
 from mqflow.policy.poison.disposition import Failed, Outcome, Undecodable
