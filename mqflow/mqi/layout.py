@@ -6,6 +6,7 @@ front of it.
 """
 
 import struct
+from functools import partial
 from operator import attrgetter
 from typing import Any, Final, Literal
 
@@ -40,13 +41,13 @@ def from_field(field: bytes, ccsid: int) -> str:
     return stripped(decode(field, ccsid).encode("latin-1", "replace")) if is_ebcdic(ccsid) else stripped(field)
 
 
-def packed(record: Struct, reason: Reason, layout: str, *values: object) -> bytes:
+def packed(record: Struct, reason: Reason, layout: struct.Struct, *values: object) -> bytes:
     """Return these values of the record as bytes.
 
     If a value does not fit into its field, raises the error for the reason. The error names the field.
     """
     try:
-        return struct.pack(layout, *values)
+        return layout.pack(*values)
     except struct.error as error:
         detail = oversized(record) or str(error)
         raise error_for(reason, f"Writing the record {type(record).__name__}", detail=detail) from error
@@ -62,26 +63,29 @@ class Fields:
         names, kinds = zip(*(item.split(":") for item in text.split()), strict=True)
         self._names: Final[tuple[str, ...]] = names
         self._values: Final = attrgetter(*names)
-        self._layout: Final = "".join(kinds).replace("c", "s")
+        layout = "".join(kinds).replace("c", "s")
+        self._layouts: Final = {order: struct.Struct(order + layout) for order in ("<", ">")}
         #: The index and the length of each character field.
         self._texts: Final = [(index, int(kind[:-1])) for index, kind in enumerate(kinds) if kind.endswith("c")]
         #: The length of all fields in bytes.
-        self.length: Final = struct.calcsize(f">{self._layout}")
+        self.length: Final = self._layouts[">"].size
 
     # Any: struct gives numbers and bytes.
     def read(self, data: bytes, at: int, order: Literal["<", ">"], ccsid: int = FIELD_CCSID) -> dict[str, Any]:
         """Return the values by name. The fields begin at the offset `at`."""
-        values = list(struct.unpack_from(order + self._layout, data, at))
+        text = partial(from_field, ccsid=ccsid) if is_ebcdic(ccsid) else stripped
+        values = list(self._layouts[order].unpack_from(data, at))
         for index, _ in self._texts:
-            values[index] = from_field(values[index], ccsid)
+            values[index] = text(values[index])
         return dict(zip(self._names, values, strict=True))
 
     def write(self, record: Struct, reason: Reason, order: Literal["<", ">"], ccsid: int = FIELD_CCSID) -> bytes:
         """Return the fields of the record as bytes. Raises the errors of `packed`."""
+        field = partial(to_field, ccsid=ccsid) if is_ebcdic(ccsid) else padded
         values = list(self._values(record))
         for index, length in self._texts:
-            values[index] = to_field(values[index], length, ccsid)
-        return packed(record, reason, order + self._layout, *values)
+            values[index] = field(values[index], length)
+        return packed(record, reason, self._layouts[order], *values)
 
 
 def oversized(record: Struct, bits: int = 32) -> str:

@@ -9,6 +9,8 @@ from functools import partial
 from typing import Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from msgspec.structs import replace
+
 from mqflow.app.config.settings import Settings, password_reader, secret_in
 from mqflow.app.errors import ConfigurationError, shown_name, shown_url, split
 from mqflow.bindings.connect_options import ConnectOptions
@@ -89,12 +91,8 @@ def client_options(url: str, settings: Settings) -> ConnectOptions:
             "tls.cipher_spec and tls.peer_name would have no effect, because with ibmmq a channel table decides about TLS. Set "
             "them in the table, and leave them out of the settings; or use a pymqi: URL."
         )
-    return ConnectOptions(
-        queue_manager=where.queue_manager,
-        channel=where.channel,
-        hosts=where.hosts,
-        ccdt_url=where.ccdt_url,
-        binding=where.binding,
+    return replace(
+        where,
         user=settings.user,
         password=password_reader(settings),
         token=_from_file(settings.token_file),

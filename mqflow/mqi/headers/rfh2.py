@@ -36,7 +36,7 @@ FOLDERS_MAX: Final = 100
 NAME_VALUE_CCSIDS: Final = UTF_16_CCSIDS | {1208}
 """The valid values of NameValueCCSID; two-byte character sets have the byte order of the header's numbers."""
 
-_LAYOUT: Final = "4siiii8sii"
+_LAYOUTS: Final = {order: struct.Struct(order + "4siiii8sii") for order in ("<", ">")}
 _VERSION: Final = 2
 _ALIGNMENT: Final = 4
 
@@ -65,7 +65,7 @@ def parse(data: bytes, *, encoding: int, ccsid: int = FIELD_CCSID) -> tuple[RFH2
     if len(data) < RFH2_FIXED_BYTES or data[:4] != to_field("RFH", 4, ccsid):
         raise _broken(f"{len(data)} bytes that start with {data[:4]!r} are not an MQRFH2")
     order = byte_order(encoding)
-    _, version, length, *following, flags, name_value_ccsid = struct.unpack_from(order + _LAYOUT, data)
+    _, version, length, *following, flags, name_value_ccsid = _LAYOUTS[order].unpack_from(data)
     if version != _VERSION:
         raise _broken(f"Its version is {version}, not {_VERSION} (read with encoding {encoding})")
     if not RFH2_FIXED_BYTES <= length <= len(data) or length % _ALIGNMENT:
@@ -102,7 +102,7 @@ def to_bytes(header: RFH2, *, encoding: int, ccsid: int = FIELD_CCSID) -> bytes:
     fixed = packed(
         header,
         Reason.RFH_ERROR,
-        order + _LAYOUT,
+        _LAYOUTS[order],
         to_field("RFH", 4, ccsid),
         _VERSION,
         RFH2_FIXED_BYTES + sum(4 + len(part) for part in parts),

@@ -7,6 +7,7 @@ fields, an MQMDE follows. Source: IBM, MQXQH (the header, and the descriptor of 
 import struct
 from typing import Final
 
+from msgspec import convert
 from msgspec.structs import replace
 
 from mqflow.mqi.ccsid import encode, is_ebcdic
@@ -28,16 +29,7 @@ def to_bytes(queue: str, queue_manager: str, descriptor: MessageDescriptor, *, c
     """Return the header for a message to this queue, the descriptor of the message, and an MQMDE if one is needed."""
     extension = b""
     if descriptor.message_flags or descriptor.group_id != NO_ID:
-        fields = DescriptorExtension(
-            encoding=descriptor.encoding,
-            ccsid=descriptor.ccsid,
-            format=descriptor.format,
-            group_id=descriptor.group_id,
-            sequence_number=descriptor.sequence_number,
-            offset=descriptor.offset,
-            message_flags=descriptor.message_flags,
-            original_length=descriptor.original_length,
-        )
+        fields = convert(descriptor, DescriptorExtension, from_attributes=True)  # the fields of the same names
         extension = descriptor_extension.to_bytes(fields, encoding=Encoding.NATIVE, ccsid=ccsid)
         descriptor = replace(descriptor, format=Format.MD_EXTENSION, encoding=Encoding.NATIVE, ccsid=ccsid)
     order = byte_order(Encoding.NATIVE)

@@ -68,8 +68,7 @@ QUEUE_MANAGER: Final[tuple[_Row, ...]] = (
     (SupervisorState.QUIESCING, SupervisorEvent.QUIESCED, SupervisorState.QUIESCING),
     (SupervisorState.QUIESCING, SupervisorEvent.LET_GO, SupervisorState.OPEN),
 )
-_NEXT_OF_CONNECTION: Final = {(state, event): following for state, event, following in CONNECTION}
-_NEXT_OF_QUEUE_MANAGER: Final = {(state, event): following for state, event, following in QUEUE_MANAGER}
+_NEXT: Final = {(state, event): following for state, event, following in (*CONNECTION, *QUEUE_MANAGER)}
 
 
 class IllegalMoveError(AssertionError):
@@ -89,9 +88,9 @@ class SupervisorStates:
     def note(self, event: SupervisorEvent) -> None:
         """Go to the next state. Raises `IllegalMoveError` if the tables have no row for this state and event."""
         if event in {SupervisorEvent.QUIESCED, SupervisorEvent.LET_GO}:
-            self.queue_manager = _next(_NEXT_OF_QUEUE_MANAGER, self.queue_manager, event)
+            self.queue_manager = _next(self.queue_manager, event)
         else:
-            self.connection = _next(_NEXT_OF_CONNECTION, self.connection, event)
+            self.connection = _next(self.connection, event)
 
     @property
     def away(self) -> bool:
@@ -99,10 +98,8 @@ class SupervisorStates:
         return self.connection in {SupervisorState.LOST, SupervisorState.RECONNECTING}
 
 
-def _next(
-    rows: dict[tuple[SupervisorState, SupervisorEvent], SupervisorState], state: SupervisorState, event: SupervisorEvent
-) -> SupervisorState:
-    following = rows.get((state, event))
+def _next(state: SupervisorState, event: SupervisorEvent) -> SupervisorState:
+    following = _NEXT.get((state, event))
     if following is None:
         raise IllegalMoveError(state, event)
     return following
