@@ -3,7 +3,6 @@
 Loads no package: a library here is a `Dialect` with fixed answers.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,12 +11,12 @@ from mqflow.bindings.connect_options import ConnectOptions
 from mqflow.bindings.connection import BoundConnection
 from mqflow.bindings.queue_manager import BoundQueueManager, ProcessTls
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import GetOptions, ObjectDescriptor
 from mqflow.world import SYSTEM_CLOCK
+from tests.bindings.bound import refused
 
 MIB = 1_048_576
 OK = (0, 0)
@@ -74,13 +73,6 @@ class Library:
 
 def on(library: Any) -> BoundConnection:
     return BoundConnection(library, 1, "QM1", SYSTEM_CLOCK)
-
-
-def refused(reason: Reason, call: Callable[[], object]) -> MQIError:
-    with pytest.raises(MQIError) as raised:
-        call()
-    assert reason == raised.value.reason, str(raised.value)
-    return raised.value
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,11 @@ from mqflow.bindings.structures import MQGMO, fresh
 from mqflow.many_verbs import inquire_base_queue
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import Format, GetOption, MatchOption, MessageFlag, ObjectType, OpenOption, PutOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.standin.library import install
 from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got, ObjectDescriptor
-from tests.bindings.bound import EVERYTHING, connected
+from tests.bindings.bound import EVERYTHING, connected, refused
 from tests.doubles import SteppingClock
 from tests.standin.harness import Program, only_in
 
@@ -38,13 +37,6 @@ def put(connection: BoundConnection, body: bytes, options: PutOption = ALONE, **
         return connection.put(handle, MessageDescriptor(**fields), body, options).descriptor
     finally:
         connection.close(handle)
-
-
-def refused(reason: Reason, call: Callable[[], object]) -> MQIError:
-    with pytest.raises(MQIError) as raised:
-        call()
-    assert reason == raised.value.reason, str(raised.value)
-    return raised.value
 
 
 def got(connection: BoundConnection, options: GetOptions = GET) -> Got:
