@@ -4,19 +4,22 @@ This module is pure: it reads rules, but no queue and no message.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import assert_never
+from typing import Final, assert_never
 
 from msgspec import Struct
 
 from mqflow.mqi.lexer import source_lines
+from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letters.actions import like
-from mqflow.policy.dead_letters.rules import REPLY_QUEUE, Action, Condition, Rule, RulesTable
+from mqflow.policy.dead_letters.rules import DESTINATION_QUEUE, REPLY_QUEUE, Action, Condition, Rule, RulesTable
 from mqflow.policy.dead_letters.rules.lexer import LINE_CHARS_PORTABLE
 from mqflow.policy.dead_letters.rules.vocabulary import Field
 
 __all__ = ("LintFinding", "lint")
 
 _WILD = ("*", "?")
+_POISON: Final = frozenset({Reason.BACKOUT_THRESHOLD_REACHED, Reason.JMS_FORMAT_ERROR})
+"""The reasons of messages that an application has failed to handle or to decode."""
 
 
 class LintFinding(Struct, frozen=True):
@@ -71,6 +74,13 @@ def _circles(rules: Sequence[Rule], source: str) -> Iterator[LintFinding]:
     for rule in rules:
         if rule.action is Action.FWD and source and rule.forward_queue == source and not rule.forward_queue_manager:
             yield LintFinding(rule.line, f"It forwards to {source}, the queue of the messages: every attempt fails.")
+        puts_back = rule.action is Action.RETRY or rule.forward_queue == DESTINATION_QUEUE
+        if puts_back and any(each.field is Field.REASON and each.value in _POISON for each in rule.conditions):
+            yield LintFinding(
+                rule.line,
+                "It puts poison messages back on the queue of the application that failed. A message that fails again comes "
+                "back as a new dead letter, so it goes round for ever.",
+            )
 
 
 def _replies(rules: Sequence[Rule]) -> Iterator[LintFinding]:
