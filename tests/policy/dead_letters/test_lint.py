@@ -35,7 +35,7 @@ FINDINGS = [
     pytest.param("ACTION(FWD) FWDQ(DEAD)", ["line 1: It forwards to DEAD, the queue of the messages"], id="in a circle"),
     pytest.param("ACTION(FWD) FWDQ(DEAD) FWDQM(QM2)", [], id="the same name elsewhere"),
     pytest.param(f"DESTQ(A) REASON(2362) ACTION(RETRY) RETRY(3)\n{CATCH_ALL}",
-        ["line 1: It puts poison messages back on the queue of the application that failed"], id="a poison message in a circle"),
+        ["line 1: It puts poison messages back on the queue of the application that failed"], id="a poison circle"),
     pytest.param(f"REASON(2364) ACTION(FWD) FWDQ(&DESTQ)\n{CATCH_ALL}",
         ["line 1: It puts poison messages back"], id="a message that cannot be decoded in a circle"),
     pytest.param(f"REASON(2362) ACTION(FWD) FWDQ(REPAIR)\n{CATCH_ALL}", [], id="poison messages elsewhere"),
