@@ -361,6 +361,24 @@ _OPTIONS: Final[Mapping[str, _Options]] = {
 }
 
 
+_BY_NAME: Final[Mapping[tuple[str, str], tuple[Callable[..., commands.Action], str, str]]] = {
+    # verb and noun: the function that builds its action, the options, and the words that are accepted without an effect
+    ("START", "CHANNEL"): (connections.order_by_name, "", "CHLDISP CMDSCOPE IGNSTATE"),
+    ("START", "LISTENER"): (connections.order_by_name, "", "CMDSCOPE IGNSTATE"),
+    ("STOP", "LISTENER"): (connections.order_by_name, "", "CMDSCOPE IGNSTATE"),
+    ("PING", "CHANNEL"): (connections.about_channel, "", "CHLDISP CMDSCOPE DATALEN"),
+    ("PURGE", "CHANNEL"): (connections.about_channel, "", "CHLTYPE CLIENTID"),
+    ("RESOLVE", "CHANNEL"): (connections.about_channel, "ACTION", "CHLDISP CMDSCOPE"),
+    ("START", "SERVICE"): (connections.about_service, "", "CMDSCOPE IGNSTATE"),
+    ("STOP", "SERVICE"): (connections.about_service, "", "CMDSCOPE IGNSTATE"),
+    ("REFRESH", "CLUSTER"): (connections.about_cluster, "", "CMDSCOPE REPOS"),
+    ("RESET", "CLUSTER"): (connections.about_cluster, "ACTION", "CMDSCOPE QMID QMNAME QUEUES"),
+    ("RESUME", "QMGR"): (connections.about_cluster, "CLUSTER CLUSNL", "CMDSCOPE"),
+    ("SUSPEND", "QMGR"): (connections.about_cluster, "CLUSTER CLUSNL MODE", "CMDSCOPE"),
+}
+"""The commands whose action has only their verb and a name."""
+
+
 def _object_forms(noun: commands.ObjectNoun) -> dict[tuple[str, str], _Form]:
     options, shown = _OPTIONS[noun], _SHOWN[noun]
     settable = {word: spec for word, spec in shown.items() if word not in options.altering}
@@ -387,17 +405,19 @@ def _forms() -> dict[tuple[str, str], _Form]:
         ("DISPLAY", "QUEUE"): _Form(partial(_display, "QUEUE"), _ANY_QUEUE, _SHOWING, of["QUEUE"], asking=True),
         ("DISPLAY", "CONN"): _Form(_display_connections, _ANY_CONNECTION, _SHOWING, of["CONN"], asking=True),
         ("SET", "CHLAUTH"): _Form(connections.build_channel_rule, {}, connections.RULE_WORDS, connections.RULE_IGNORED),
-        ("START", "CHANNEL"): _Form(
-            partial(connections.order_by_name, "START CHANNEL"), {}, {}, frozenset({"CHLDISP", "CMDSCOPE", "IGNSTATE"})
-        ),
         ("STOP", "CHANNEL"): _Form(connections.build_stop_channel, {}, connections.STOPPING, frozenset({"CMDSCOPE"})),
-        ("START", "LISTENER"): _Form(
-            partial(connections.order_by_name, "START LISTENER"), {}, {}, frozenset({"CMDSCOPE", "IGNSTATE"})
+        ("RESET", "CHANNEL"): _Form(
+            partial(connections.about_channel, "RESET CHANNEL"), connections.RESETTING, {}, frozenset({"CHLDISP", "CMDSCOPE"})
         ),
-        ("STOP", "LISTENER"): _Form(
-            partial(connections.order_by_name, "STOP LISTENER"), {}, {}, frozenset({"CMDSCOPE", "IGNSTATE"})
+        ("REFRESH", "QMGR"): _Form(
+            connections.build_refresh, {}, {"TYPE": "TYPE"}, frozenset({"CMDSCOPE", "INCLINT", "NAME", "OBJECT"})
         ),
-        **_forms_of_what_does_not_run(),
+        **{
+            (verb, noun): _Form(
+                partial(build, f"{verb} {noun}"), {}, {word: word for word in options.split()}, frozenset(ignored.split())
+            )
+            for (verb, noun), (build, options, ignored) in _BY_NAME.items()
+        },
         ("SET", "AUTHREC"): _Form(build_set, {}, SETTING, _SERVICE),
         ("DELETE", "AUTHREC"): _Form(build_delete, {}, DELETING, _SERVICE),
         ("DISPLAY", "AUTHREC"): _Form(build_display, {}, SHOWING, _SERVICE),
@@ -409,36 +429,6 @@ def _forms() -> dict[tuple[str, str], _Form]:
         if noun != "QUEUE":
             forms |= _object_forms(noun)
     return forms
-
-
-def _forms_of_what_does_not_run() -> dict[tuple[str, str], _Form]:
-    scope = frozenset({"CHLDISP", "CMDSCOPE"})
-    on_services = frozenset({"CMDSCOPE", "IGNSTATE"})
-    in_cluster = {"CLUSTER": "CLUSTER", "CLUSNL": "CLUSNL"}
-    acting = {"ACTION": "ACTION"}
-    return {
-        ("PING", "CHANNEL"): _Form(partial(connections.about_channel, "PING CHANNEL"), {}, {}, scope | {"DATALEN"}),
-        ("PURGE", "CHANNEL"): _Form(
-            partial(connections.about_channel, "PURGE CHANNEL"), {}, {}, frozenset({"CHLTYPE", "CLIENTID"})
-        ),
-        ("RESET", "CHANNEL"): _Form(partial(connections.about_channel, "RESET CHANNEL"), connections.RESETTING, {}, scope),
-        ("RESOLVE", "CHANNEL"): _Form(partial(connections.about_channel, "RESOLVE CHANNEL"), {}, acting, scope),
-        ("START", "SERVICE"): _Form(partial(connections.about_service, "START SERVICE"), {}, {}, on_services),
-        ("STOP", "SERVICE"): _Form(partial(connections.about_service, "STOP SERVICE"), {}, {}, on_services),
-        ("REFRESH", "CLUSTER"): _Form(
-            partial(connections.about_cluster, "REFRESH CLUSTER"), {}, {}, frozenset({"CMDSCOPE", "REPOS"})
-        ),
-        ("RESET", "CLUSTER"): _Form(
-            partial(connections.about_cluster, "RESET CLUSTER"), {}, acting, frozenset({"CMDSCOPE", "QMID", "QMNAME", "QUEUES"})
-        ),
-        ("RESUME", "QMGR"): _Form(partial(connections.about_cluster, "RESUME QMGR"), {}, in_cluster, frozenset({"CMDSCOPE"})),
-        ("SUSPEND", "QMGR"): _Form(
-            partial(connections.about_cluster, "SUSPEND QMGR"), {}, {**in_cluster, "MODE": "MODE"}, frozenset({"CMDSCOPE"})
-        ),
-        ("REFRESH", "QMGR"): _Form(
-            connections.build_refresh, {}, {"TYPE": "TYPE"}, frozenset({"CMDSCOPE", "INCLINT", "NAME", "OBJECT"})
-        ),
-    }
 
 
 def _status_forms() -> dict[tuple[str, str], _Form]:
