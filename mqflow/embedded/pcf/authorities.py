@@ -9,16 +9,16 @@ from typing import Final
 
 from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.mqsc.display import matches
-from mqflow.embedded.pcf.queues import Row
+from mqflow.embedded.pcf.queues import Command, Row
 from mqflow.embedded.pcf.request import Request
 from mqflow.mqi.authorities import ADMINISTRATION, MQI, QUEUE_MANAGER_PROFILE, Authority, AuthorityKind
 from mqflow.mqi.authority_records import AuthorityRecord, applies, is_profile
 from mqflow.mqi.lexer import capitals
-from mqflow.mqi.pcf.codes import ParameterId, PCFReason
+from mqflow.mqi.pcf.codes import CommandCode, ParameterId, PCFReason
 from mqflow.mqi.pcf.structures import CFIL, CFIN, CFST, PCFError
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("delete", "inquire", "inquire_entity", "refresh", "set_record")
+__all__ = ("AUTHORITY_COMMANDS",)
 
 _A: Final = Authority
 _NUMBERS: Final[Mapping[Authority, int]] = {
@@ -40,7 +40,7 @@ _PRINCIPAL, _GROUP = 1, 2
 _EXPLICIT, _AS_WILDCARD = 0x10, 0x40
 
 
-def set_record(request: Request, administration: Administration) -> None:
+def _set_record(request: Request, administration: Administration) -> None:
     """MQCMD_SET_AUTH_REC: changes the record of each named user and group."""
     own = {_P.AUTH_ADD_AUTHS, _P.AUTH_REMOVE_AUTHS, *_WHO, _P.SERVICE_COMPONENT}
     request.check((_P.AUTH_PROFILE_NAME, _P.OBJECT_TYPE), own, filters=False)
@@ -50,14 +50,13 @@ def set_record(request: Request, administration: Administration) -> None:
         administration.authorities.set(kind, profile, entity, group=group, add=add, remove=remove)
 
 
-def delete(request: Request, administration: Administration) -> None:
-    """MQCMD_DELETE_AUTH_REC."""
+def _delete(request: Request, administration: Administration) -> None:
     request.check((_P.AUTH_PROFILE_NAME, _P.OBJECT_TYPE), {*_WHO, _P.SERVICE_COMPONENT}, filters=False)
     for entity, group in _entities(request):
         administration.authorities.delete(_kind(request), _profile(request), entity, group=group)
 
 
-def inquire(request: Request, administration: Administration) -> Iterable[Row]:
+def _inquire(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_INQUIRE_AUTH_RECS: returns a response for each record that the options choose by its profile.
 
     Without such an option, a record is chosen if its profile is the name, or a generic profile that applies to the name.
@@ -92,7 +91,7 @@ def inquire(request: Request, administration: Administration) -> Iterable[Row]:
     return [_row(record, queue_manager) for record in found]
 
 
-def inquire_entity(request: Request, administration: Administration) -> Iterable[Row]:
+def _inquire_entity(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_INQUIRE_ENTITY_AUTH: returns the authorities of a user and its groups, or of a group, on one object."""
     optional = {_P.OBJECT_NAME, _P.AUTH_PROFILE_ATTRS, _P.SERVICE_COMPONENT}
     request.check((_P.ENTITY_TYPE, _P.OBJECT_TYPE, _P.AUTH_OPTIONS, _P.ENTITY_NAME), optional, filters=False)
@@ -118,7 +117,7 @@ def inquire_entity(request: Request, administration: Administration) -> Iterable
     )
 
 
-def refresh(request: Request, administration: Administration) -> None:
+def _refresh(request: Request, administration: Administration) -> None:
     """MQCMD_REFRESH_SECURITY: forgets the groups of all users. The queue manager then asks the operating system again."""
     request.check((), None, filters=False)
     administration.authorities.refresh()
@@ -191,3 +190,12 @@ def _authorities(request: Request, identifier: int, kind: AuthorityKind) -> froz
             detail = f"MQAUTH_* {number} is no authority on a {kind}"
             raise PCFError(PCFReason.AUTH_VALUE_ERROR, detail=detail, parameter=identifier)
     return frozenset(found)
+
+
+AUTHORITY_COMMANDS: Final[Mapping[CommandCode, Command]] = {
+    CommandCode.SET_AUTH_REC: _set_record,
+    CommandCode.DELETE_AUTH_REC: _delete,
+    CommandCode.INQUIRE_AUTH_RECS: _inquire,
+    CommandCode.INQUIRE_ENTITY_AUTH: _inquire_entity,
+    CommandCode.REFRESH_SECURITY: _refresh,
+}

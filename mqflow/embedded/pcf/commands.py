@@ -5,14 +5,14 @@ Source: IBM, "Standard responses" (an OK response; a data response for each obje
 last error response with MQRCCF_COMMAND_FAILED), "MQCFH - PCF header".
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from msgspec import Struct
 
 from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.pcf import authorities, connections, managers, objects, queues, status, topics
-from mqflow.embedded.pcf.queues import Row
+from mqflow.embedded.pcf.queues import Command, Row
 from mqflow.embedded.pcf.request import Request
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
@@ -24,46 +24,12 @@ from mqflow.mqi.reason_codes import CompletionCode, Reason
 
 __all__ = ("answer", "failed")
 
-Command = Callable[[Request, Administration], Iterable[Row] | None]
-
 _COMMANDS: Final[Mapping[CommandCode, Command]] = {
-    CommandCode.PING_Q_MGR: managers.ping,
-    CommandCode.INQUIRE_Q_MGR: managers.inquire,
-    CommandCode.CHANGE_Q_MGR: managers.change,
-    CommandCode.ESCAPE: managers.escape,
-    CommandCode.CREATE_Q: queues.create,
-    CommandCode.COPY_Q: queues.copy,
-    CommandCode.CHANGE_Q: queues.change,
-    CommandCode.DELETE_Q: queues.delete,
-    CommandCode.CLEAR_Q: queues.clear,
-    CommandCode.INQUIRE_Q: queues.inquire,
-    CommandCode.INQUIRE_Q_NAMES: queues.inquire_names,
-    CommandCode.INQUIRE_Q_STATUS: queues.inquire_status,
-    CommandCode.INQUIRE_CONNECTION: connections.inquire,
-    CommandCode.SET_AUTH_REC: authorities.set_record,
-    CommandCode.DELETE_AUTH_REC: authorities.delete,
-    CommandCode.STOP_CONNECTION: connections.stop,
-    CommandCode.SET_CHLAUTH_REC: connections.set_channel_rule,
-    CommandCode.START_CHANNEL: connections.start_channel,
-    CommandCode.STOP_CHANNEL: connections.stop_channel,
-    CommandCode.START_CHANNEL_LISTENER: connections.start_listener,
-    CommandCode.STOP_CHANNEL_LISTENER: connections.stop_listener,
-    CommandCode.INQUIRE_AUTH_RECS: authorities.inquire,
-    CommandCode.INQUIRE_ENTITY_AUTH: authorities.inquire_entity,
-    CommandCode.REFRESH_SECURITY: authorities.refresh,
-    CommandCode.CREATE_TOPIC: topics.create_topic,
-    CommandCode.COPY_TOPIC: topics.copy_topic,
-    CommandCode.CHANGE_TOPIC: topics.change_topic,
-    CommandCode.DELETE_TOPIC: topics.delete_topic,
-    CommandCode.INQUIRE_TOPIC: topics.inquire_topic,
-    CommandCode.INQUIRE_TOPIC_NAMES: topics.inquire_topic_names,
-    CommandCode.CLEAR_TOPIC_STRING: topics.clear_topic,
-    CommandCode.CREATE_SUBSCRIPTION: topics.create_subscription,
-    CommandCode.COPY_SUBSCRIPTION: topics.copy_subscription,
-    CommandCode.CHANGE_SUBSCRIPTION: topics.change_subscription,
-    CommandCode.DELETE_SUBSCRIPTION: topics.delete_subscription,
-    CommandCode.INQUIRE_SUBSCRIPTION: topics.inquire_subscription,
-    **connections.WITHOUT_EFFECT,
+    **managers.MANAGER_COMMANDS,
+    **queues.QUEUE_COMMANDS,
+    **connections.CONNECTION_COMMANDS,
+    **authorities.AUTHORITY_COMMANDS,
+    **topics.TOPIC_COMMANDS,
     **objects.OBJECT_COMMANDS,
     **status.STATUS_COMMANDS,
 }

@@ -13,7 +13,7 @@ from mqflow.embedded.administration import not_running
 from mqflow.embedded.administration.interface import Administration, ConnectionStatus
 from mqflow.embedded.mqsc.commands import RemoveChannelRules, SetChannelRule
 from mqflow.embedded.mqsc.connections import CONNECTION, CONNECTION_HANDLE, change_channels, connection_rows, external_name
-from mqflow.embedded.pcf.queues import Row
+from mqflow.embedded.pcf.queues import Command, Row
 from mqflow.embedded.pcf.request import Request
 from mqflow.embedded.pcf.selection import responses, wanted
 from mqflow.embedded.rules.channel_authentication import ChannelRule, RuleType, UserSource
@@ -21,16 +21,7 @@ from mqflow.mqi.pcf.codes import CommandCode, ParameterId, PCFReason
 from mqflow.mqi.pcf.structures import CFBS, CFIN, PCFError
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = (
-    "WITHOUT_EFFECT",
-    "inquire",
-    "set_channel_rule",
-    "start_channel",
-    "start_listener",
-    "stop",
-    "stop_channel",
-    "stop_listener",
-)
+__all__ = ("CONNECTION_COMMANDS",)
 
 _ID_BYTES: Final = 24
 _CHANNEL_NAME, _CONNECTION_NAME, _LISTENER_NAME, _ADDRESSES, _CLIENT_USER, _USERS, _MCA_USER, _DESCRIPTION = (
@@ -52,7 +43,7 @@ _ADD, _REPLACE, _REMOVE, _REMOVE_ALL = 5, 6, 7, 8
 _INACTIVE, _STOPPED = 0, 6
 
 
-def inquire(request: Request, administration: Administration) -> Iterable[Row]:
+def _inquire(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_INQUIRE_CONNECTION: returns a response for each connection, for each of its handles, or both."""
     by_id = request.has(ParameterId.CONNECTION_ID)
     identifier = ParameterId.CONNECTION_ID if by_id else ParameterId.GENERIC_CONNECTION_ID
@@ -76,8 +67,7 @@ def inquire(request: Request, administration: Administration) -> Iterable[Row]:
     return found
 
 
-def stop(request: Request, administration: Administration) -> None:
-    """MQCMD_STOP_CONNECTION."""
+def _stop(request: Request, administration: Administration) -> None:
     request.check((ParameterId.CONNECTION_ID,), (), filters=False)
     asked, queue_manager = request.bytes(ParameterId.CONNECTION_ID), administration.queue_manager.name
     for status in administration.objects.connections():
@@ -87,8 +77,7 @@ def stop(request: Request, administration: Administration) -> None:
     raise PCFError(PCFReason.CONNECTION_ID_ERROR, detail="No connection matches", parameter=ParameterId.CONNECTION_ID)
 
 
-def set_channel_rule(request: Request, administration: Administration) -> None:
-    """MQCMD_SET_CHLAUTH_REC."""
+def _set_channel_rule(request: Request, administration: Administration) -> None:
     own = {_CONNECTION_NAME, _CLIENT_USER, _MCA_USER, _DESCRIPTION, _ACTION, _USER_SOURCE, _WARNING}
     request.check((_CHANNEL_NAME, _RULE_TYPE), own | set(_LISTS.values()), filters=False)
     number = request.choice(_RULE_TYPE, (*_TYPES, *_OTHER_TYPES), 0, PCFReason.CHLAUTH_TYPE_ERROR)
@@ -116,14 +105,12 @@ def set_channel_rule(request: Request, administration: Administration) -> None:
     change_channels(SetChannelRule(rule, action == _REPLACE, action == _REMOVE), administration.channels)
 
 
-def start_channel(request: Request, administration: Administration) -> None:
-    """MQCMD_START_CHANNEL."""
+def _start_channel(request: Request, administration: Administration) -> None:
     request.check((_CHANNEL_NAME,), (), filters=False)
     administration.channels.start(request.name(_CHANNEL_NAME, PCFReason.CHANNEL_NAME_ERROR))
 
 
-def stop_channel(request: Request, administration: Administration) -> None:
-    """MQCMD_STOP_CHANNEL."""
+def _stop_channel(request: Request, administration: Administration) -> None:
     request.check((_CHANNEL_NAME,), {_CONNECTION_NAME, _MODE, _CHANNEL_STATUS}, filters=False)
     address = request.text(_CONNECTION_NAME)
     status = _INACTIVE if address else _STOPPED
@@ -133,14 +120,12 @@ def stop_channel(request: Request, administration: Administration) -> None:
     administration.channels.stop(name, address=address, stays_stopped=stays)
 
 
-def start_listener(request: Request, administration: Administration) -> None:
-    """MQCMD_START_CHANNEL_LISTENER."""
+def _start_listener(request: Request, administration: Administration) -> None:
     request.check((_LISTENER_NAME,), (), filters=False)
     administration.channels.start_listener(request.name(_LISTENER_NAME))
 
 
-def stop_listener(request: Request, administration: Administration) -> None:
-    """MQCMD_STOP_CHANNEL_LISTENER."""
+def _stop_listener(request: Request, administration: Administration) -> None:
     request.check((_LISTENER_NAME,), (), filters=False)
     administration.channels.stop_listener(request.name(_LISTENER_NAME))
 
@@ -179,7 +164,7 @@ def _answered(
 
 
 _CLUSTERS: Final = {_CLUSTER_NAME, _CLUSTER_NAMELIST}
-WITHOUT_EFFECT: Final[Mapping[CommandCode, Callable[[Request, Administration], Iterable[Row] | None]]] = {
+_WITHOUT_EFFECT: Final[Mapping[CommandCode, Command]] = {
     CommandCode.PING_CHANNEL: _answered(_asked_of_channel("PING CHANNEL"), (_CHANNEL_NAME,), {_DATA_COUNT}),
     CommandCode.PURGE_CHANNEL: _answered(_asked_of_channel("PURGE CHANNEL"), (_CHANNEL_NAME,), {_CHANNEL_TYPE, _CLIENT_ID}),
     CommandCode.RESET_CHANNEL: _answered(_asked_of_channel("RESET CHANNEL"), (_CHANNEL_NAME,), {_SEQUENCE_NUMBER}),
@@ -221,3 +206,15 @@ def _matches(identifier: bytes, asked: bytes, *, whole: bool) -> bool:
     """Return whether the identifier begins with `asked`. The NULs at the end of `asked` do not count."""
     stem = asked.rstrip(b"\0")
     return identifier.startswith(stem) and (not whole or len(stem) == _ID_BYTES)
+
+
+CONNECTION_COMMANDS: Final[Mapping[CommandCode, Command]] = {
+    CommandCode.INQUIRE_CONNECTION: _inquire,
+    CommandCode.STOP_CONNECTION: _stop,
+    CommandCode.SET_CHLAUTH_REC: _set_channel_rule,
+    CommandCode.START_CHANNEL: _start_channel,
+    CommandCode.STOP_CHANNEL: _stop_channel,
+    CommandCode.START_CHANNEL_LISTENER: _start_listener,
+    CommandCode.STOP_CHANNEL_LISTENER: _stop_listener,
+    **_WITHOUT_EFFECT,
+}

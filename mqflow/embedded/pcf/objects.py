@@ -16,7 +16,7 @@ from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedKind, DefinedO
 from mqflow.embedded.mqsc.commands import AlterCommand, DefineCommand, DeleteCommand, ObjectCommand, Value
 from mqflow.embedded.mqsc.interpreter import carry_out
 from mqflow.embedded.mqsc.objects import find_objects
-from mqflow.embedded.pcf.queues import Row
+from mqflow.embedded.pcf.queues import Command, Row
 from mqflow.embedded.pcf.request import Request
 from mqflow.embedded.pcf.selection import responses, wanted
 from mqflow.embedded.pcf.values import settings_of
@@ -121,7 +121,6 @@ def _inquire_names(codes: _Codes, request: Request, administration: Administrati
     return ((CFSL(ParameterId[f"{codes.kind.pcf_word}_NAMES"], names),),)
 
 
-Run = Callable[[Request, Administration], Iterable[Row] | None]
 _RUNS: Final[Mapping[str, Callable[[_Codes, Request, Administration], Iterable[Row] | None]]] = {
     "CHANGE_{}": _change,
     "COPY_{}": partial(_define, copies=True),
@@ -132,7 +131,7 @@ _RUNS: Final[Mapping[str, Callable[[_Codes, Request, Administration], Iterable[R
     "INQUIRE_{}_NAMES": _inquire_names,
 }
 
-OBJECT_COMMANDS: Final[Mapping[CommandCode, Run]] = {
+OBJECT_COMMANDS: Final[Mapping[CommandCode, Command]] = {
     CommandCode[form.format(kind.pcf_word)]: partial(run, _codes(kind))
     for kind in DEFINED_KINDS.values()
     for form, run in _RUNS.items()

@@ -5,7 +5,7 @@ Source: IBM, "Change, Copy, and Create Queue", "Delete Queue", "Clear Queue", "I
 "Inquire Queue Status" and their responses.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec.structs import asdict
@@ -21,14 +21,17 @@ from mqflow.embedded.pcf.selection import responses, wanted
 from mqflow.embedded.pcf.values import settings_of
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, AttributeSpec, QueueAttributes
 from mqflow.mqi.options import QueueType
-from mqflow.mqi.pcf.codes import ParameterId, PCFReason
+from mqflow.mqi.pcf.codes import CommandCode, ParameterId, PCFReason
 from mqflow.mqi.pcf.structures import CFIL, CFIN, CFSL, Parameter, PCFError
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("Row", "change", "clear", "copy", "create", "delete", "inquire", "inquire_names", "inquire_status")
+__all__ = ("QUEUE_COMMANDS", "Command", "Row")
 
 Row = tuple[Parameter, ...]
 """The parameters of one response."""
+
+Command = Callable[[Request, Administration], Iterable[Row] | None]
+"""Carries a command out, and returns its responses, or None for an OK response."""
 
 Q_NAME: Final = 2016
 Q_TYPE: Final = 20
@@ -46,16 +49,6 @@ _SHOWN: Final[Mapping[QueueType, tuple[AttributeSpec, ...]]] = {
 }
 
 
-def create(request: Request, administration: Administration) -> None:
-    """MQCMD_CREATE_Q."""
-    _define(request, administration, Q_NAME)
-
-
-def copy(request: Request, administration: Administration) -> None:
-    """MQCMD_COPY_Q."""
-    _define(request, administration, ParameterId.FROM_Q_NAME, ParameterId.TO_Q_NAME)
-
-
 def _define(request: Request, administration: Administration, *names: int) -> None:
     """Define a queue. `names` has the parameters with the names: first the queue to copy, if any, then the new queue."""
     request.check((*names, Q_TYPE), None, filters=False)
@@ -67,8 +60,7 @@ def _define(request: Request, administration: Administration, *names: int) -> No
     carry_out(DefineCommand(_NOUNS[kind], name, values, like=like, replace=replacing), administration)
 
 
-def change(request: Request, administration: Administration) -> None:
-    """MQCMD_CHANGE_Q."""
+def _change(request: Request, administration: Administration) -> None:
     request.check((Q_NAME, Q_TYPE), None, filters=False)
     kind = _kind(request)
     forced = request.yes(ParameterId.FORCE, PCFReason.FORCE_VALUE_ERROR)
@@ -76,7 +68,7 @@ def change(request: Request, administration: Administration) -> None:
     carry_out(AlterCommand(_NOUNS[kind], request.name(Q_NAME), values, force=forced), administration)
 
 
-def delete(request: Request, administration: Administration) -> None:
+def _delete(request: Request, administration: Administration) -> None:
     """MQCMD_DELETE_Q: deletes a queue. If the command names a kind, the queue must be of this kind."""
     request.check((Q_NAME,), {Q_TYPE, ParameterId.PURGE, ParameterId.IGNORE_STATE, _AUTH_REC}, filters=False)
     name = request.name(Q_NAME)
@@ -88,13 +80,12 @@ def delete(request: Request, administration: Administration) -> None:
     carry_out(DeleteCommand(_NOUNS[kind], name, purge, ignoring, keeping), administration)
 
 
-def clear(request: Request, administration: Administration) -> None:
-    """MQCMD_CLEAR_Q."""
+def _clear(request: Request, administration: Administration) -> None:
     request.check((Q_NAME,), (), filters=False)
     carry_out(ClearCommand(request.name(Q_NAME)), administration)
 
 
-def inquire(request: Request, administration: Administration) -> Iterable[Row]:
+def _inquire(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_INQUIRE_Q: returns a response for each queue."""
     request.check((Q_NAME,), {Q_TYPE, ParameterId.Q_ATTRS}, filters=True)
     selectors = wanted(request, ParameterId.Q_ATTRS, (Q_NAME, Q_TYPE))
@@ -102,7 +93,7 @@ def inquire(request: Request, administration: Administration) -> Iterable[Row]:
     return _some(responses(rows, selectors, request.filter), request)
 
 
-def inquire_names(request: Request, administration: Administration) -> Iterable[Row]:
+def _inquire_names(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_INQUIRE_Q_NAMES: returns one response, with the names and the types."""
     request.check((Q_NAME,), {Q_TYPE}, filters=False)
     found = tuple(_matching(request, administration))
@@ -112,7 +103,7 @@ def inquire_names(request: Request, administration: Administration) -> Iterable[
     return ((CFSL(ParameterId.Q_NAMES, tuple(names)), CFIL(ParameterId.Q_TYPES, tuple(kinds))),)
 
 
-def inquire_status(request: Request, administration: Administration) -> Iterable[Row]:
+def _inquire_status(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_INQUIRE_Q_STATUS: returns a response for each local queue, or for each of its handles.
 
     The command accepts and ignores a type of queue, because Datadog's check sends a type to IBM MQ, and works.
@@ -185,3 +176,15 @@ def _kind(request: Request) -> QueueType:
 def _values(request: Request, kind: QueueType, own: set[int]) -> dict[str, Value]:
     """Return the values that the command sets. Each parameter that is not in `own` must be an attribute of this kind."""
     return settings_of(request, _SETTABLE[kind], own, f"a {kind.name.lower()} queue")
+
+
+QUEUE_COMMANDS: Final[Mapping[CommandCode, Command]] = {
+    CommandCode.CREATE_Q: lambda request, on: _define(request, on, Q_NAME),
+    CommandCode.COPY_Q: lambda request, on: _define(request, on, ParameterId.FROM_Q_NAME, ParameterId.TO_Q_NAME),
+    CommandCode.CHANGE_Q: _change,
+    CommandCode.DELETE_Q: _delete,
+    CommandCode.CLEAR_Q: _clear,
+    CommandCode.INQUIRE_Q: _inquire,
+    CommandCode.INQUIRE_Q_NAMES: _inquire_names,
+    CommandCode.INQUIRE_Q_STATUS: _inquire_status,
+}

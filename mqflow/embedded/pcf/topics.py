@@ -13,7 +13,7 @@ from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.mqsc.commands import AlterCommand, ClearTopic, DefineCommand, DeleteCommand, Value
 from mqflow.embedded.mqsc.display import matches
 from mqflow.embedded.mqsc.interpreter import carry_out
-from mqflow.embedded.pcf.queues import Row
+from mqflow.embedded.pcf.queues import Command, Row
 from mqflow.embedded.pcf.request import Request
 from mqflow.embedded.pcf.selection import is_chosen, responses, wanted
 from mqflow.embedded.pcf.values import settings_of
@@ -21,24 +21,11 @@ from mqflow.mqi.attributes.queue import AttributeSpec
 from mqflow.mqi.attributes.subscription import SUBSCRIPTION_ATTRIBUTES, row_of
 from mqflow.mqi.attributes.topic import TOPIC_ATTRIBUTES
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.pcf.codes import ParameterId, PCFReason
+from mqflow.mqi.pcf.codes import CommandCode, ParameterId, PCFReason
 from mqflow.mqi.pcf.structures import CFBS, CFSL, PCFError
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = (
-    "change_subscription",
-    "change_topic",
-    "clear_topic",
-    "copy_subscription",
-    "copy_topic",
-    "create_subscription",
-    "create_topic",
-    "delete_subscription",
-    "delete_topic",
-    "inquire_subscription",
-    "inquire_topic",
-    "inquire_topic_names",
-)
+__all__ = ("TOPIC_COMMANDS",)
 
 TOPIC_NAME, TOPIC_STRING, SUB_NAME, SUB_ID, CORREL_ID = 2092, 2094, 3152, 7016, 7015
 _FROM_TOPIC, _TO_TOPIC, _TOPIC_NAMES, _FROM_SUB, _TO_SUB = 3150, 3149, 3151, 3163, 3164
@@ -71,32 +58,29 @@ _P: Final = ParameterId
 _Noun = Literal["TOPIC", "SUB"]
 
 
-def create_topic(request: Request, administration: Administration) -> None:
-    """MQCMD_CREATE_TOPIC."""
+def _create_topic(request: Request, administration: Administration) -> None:
     request.check((TOPIC_NAME, TOPIC_STRING), None, filters=False)
     _define("TOPIC", request, administration, request.name(TOPIC_NAME))
 
 
-def copy_topic(request: Request, administration: Administration) -> None:
+def _copy_topic(request: Request, administration: Administration) -> None:
     """MQCMD_COPY_TOPIC: copies a topic object. The copy gets the attributes of the command."""
     request.check((_FROM_TOPIC, _TO_TOPIC), None, filters=False)
     _define("TOPIC", request, administration, request.name(_TO_TOPIC), source=_FROM_TOPIC)
 
 
-def change_topic(request: Request, administration: Administration) -> None:
-    """MQCMD_CHANGE_TOPIC."""
+def _change_topic(request: Request, administration: Administration) -> None:
     request.check((TOPIC_NAME,), None, filters=False)
     _alter("TOPIC", request, administration, request.name(TOPIC_NAME))
 
 
-def delete_topic(request: Request, administration: Administration) -> None:
-    """MQCMD_DELETE_TOPIC."""
+def _delete_topic(request: Request, administration: Administration) -> None:
     request.check((TOPIC_NAME,), {_P.IGNORE_STATE}, filters=False)
     ignoring = bool(request.number(_P.IGNORE_STATE, 0))
     carry_out(DeleteCommand("TOPIC", request.name(TOPIC_NAME), ignore_state=ignoring), administration)
 
 
-def inquire_topic(request: Request, administration: Administration) -> Iterable[Row]:
+def _inquire_topic(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_INQUIRE_TOPIC: returns a response for each topic object."""
     request.check((TOPIC_NAME,), {_P.TOPIC_ATTRS}, filters=True)
     pattern, selectors = request.pattern(TOPIC_NAME), wanted(request, _P.TOPIC_ATTRS, (TOPIC_NAME, TOPIC_STRING))
@@ -107,7 +91,7 @@ def inquire_topic(request: Request, administration: Administration) -> Iterable[
     return found
 
 
-def inquire_topic_names(request: Request, administration: Administration) -> Iterable[Row]:
+def _inquire_topic_names(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_INQUIRE_TOPIC_NAMES: returns all names in one response."""
     request.check((TOPIC_NAME,), frozenset(), filters=False)
     pattern = request.pattern(TOPIC_NAME)
@@ -117,7 +101,7 @@ def inquire_topic_names(request: Request, administration: Administration) -> Ite
     return ((CFSL(_TOPIC_NAMES, names),),)
 
 
-def clear_topic(request: Request, administration: Administration) -> None:
+def _clear_topic(request: Request, administration: Administration) -> None:
     """MQCMD_CLEAR_TOPIC_STRING: deletes the retained publication of the topic string."""
     request.check((TOPIC_STRING, _CLEAR_TYPE), {_CLEAR_SCOPE}, filters=False)
     request.choice(_CLEAR_TYPE, (_RETAINED,), 0, PCFReason.PARM_VALUE_ERROR)
@@ -127,27 +111,25 @@ def clear_topic(request: Request, administration: Administration) -> None:
 _CLEAR_TYPE, _CLEAR_SCOPE, _RETAINED = 1305, 1306, 1
 
 
-def create_subscription(request: Request, administration: Administration) -> None:
-    """MQCMD_CREATE_SUBSCRIPTION."""
+def _create_subscription(request: Request, administration: Administration) -> None:
     request.check((SUB_NAME,), None, filters=False)
     if not request.has(TOPIC_NAME) and not request.has(TOPIC_STRING):
         raise PCFError(PCFReason.PARM_MISSING, detail="A topic object or a topic string is required", parameter=TOPIC_STRING)
     _define("SUB", request, administration, _sub_name(request))
 
 
-def copy_subscription(request: Request, administration: Administration) -> None:
+def _copy_subscription(request: Request, administration: Administration) -> None:
     """MQCMD_COPY_SUBSCRIPTION: copies a subscription. The copy gets the attributes of the command."""
     request.check((_FROM_SUB, _TO_SUB), None, filters=False)
     _define("SUB", request, administration, _sub_name(request, _TO_SUB), source=_FROM_SUB)
 
 
-def change_subscription(request: Request, administration: Administration) -> None:
-    """MQCMD_CHANGE_SUBSCRIPTION."""
+def _change_subscription(request: Request, administration: Administration) -> None:
     request.check((SUB_NAME,), None, filters=False)
     _alter("SUB", request, administration, _sub_name(request))
 
 
-def delete_subscription(request: Request, administration: Administration) -> None:
+def _delete_subscription(request: Request, administration: Administration) -> None:
     """MQCMD_DELETE_SUBSCRIPTION: deletes a subscription by name or by identifier."""
     request.check((SUB_ID,) if not request.has(SUB_NAME) else (SUB_NAME,), {SUB_ID, _P.IGNORE_STATE}, filters=False)
     name, ignoring = request.text(SUB_NAME), bool(request.number(_P.IGNORE_STATE, 0))
@@ -162,7 +144,7 @@ def delete_subscription(request: Request, administration: Administration) -> Non
     carry_out(DeleteCommand("SUB", name, ignore_state=ignoring), administration)
 
 
-def inquire_subscription(request: Request, administration: Administration) -> Iterable[Row]:
+def _inquire_subscription(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_INQUIRE_SUBSCRIPTION: returns a response for each subscription with this name, generic name or identifier."""
     by_name = request.has(SUB_NAME)
     choices = {_P.SUB_TYPE, _DURABLE}
@@ -230,3 +212,19 @@ def _sub_name(request: Request, identifier: int = SUB_NAME) -> str:
     if not name:
         raise PCFError(PCFReason.SUB_NAME_ERROR, detail="A subscription needs a name", parameter=identifier)
     return name
+
+
+TOPIC_COMMANDS: Final[Mapping[CommandCode, Command]] = {
+    CommandCode.CREATE_TOPIC: _create_topic,
+    CommandCode.COPY_TOPIC: _copy_topic,
+    CommandCode.CHANGE_TOPIC: _change_topic,
+    CommandCode.DELETE_TOPIC: _delete_topic,
+    CommandCode.INQUIRE_TOPIC: _inquire_topic,
+    CommandCode.INQUIRE_TOPIC_NAMES: _inquire_topic_names,
+    CommandCode.CLEAR_TOPIC_STRING: _clear_topic,
+    CommandCode.CREATE_SUBSCRIPTION: _create_subscription,
+    CommandCode.COPY_SUBSCRIPTION: _copy_subscription,
+    CommandCode.CHANGE_SUBSCRIPTION: _change_subscription,
+    CommandCode.DELETE_SUBSCRIPTION: _delete_subscription,
+    CommandCode.INQUIRE_SUBSCRIPTION: _inquire_subscription,
+}
