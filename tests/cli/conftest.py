@@ -1,6 +1,7 @@
 """The fixtures of the command line: a data folder with three queues, and a function that runs a command."""
 
 import shutil
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import chdir
 from pathlib import Path
@@ -18,6 +19,12 @@ DEFINE QLOCAL('ORDERS.IN') BOTHRESH(1) BOQNAME('ORDERS.BOQ') DEFPSIST(YES)
 DEFINE QLOCAL('ORDERS.BOQ') DEFPSIST(YES)
 DEFINE QLOCAL('SMALL') MAXDEPTH(600)
 """
+
+
+def free_port() -> int:
+    """Return a port of this machine that no program uses now."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
 
 
 @pytest.fixture

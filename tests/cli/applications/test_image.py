@@ -5,7 +5,6 @@ Buildah builds it without a daemon, on a base that debootstrap makes, because no
 
 import os
 import shutil
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from mqflow.cli.main import main
+from tests.cli.conftest import free_port
 
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 PACKAGES = "python3,python3-venv,ca-certificates"
@@ -72,8 +72,7 @@ def answers(address: str) -> bool:
 
 def test_the_image_becomes_ready_handles_a_message_and_drains_at_sigterm(image: tuple[Buildah, str]) -> None:
     buildah, container = image
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = free_port()
     command = buildah("inspect", "--type", "image", "--format", "{{index .OCIv1.Config.Cmd 2}}", "localhost/greeter")
     assert command.endswith("exec mqflow run app:app --http 0.0.0.0:8080")
     running = buildah.start(container, "sh", "-c", command.replace("0.0.0.0:8080", f"127.0.0.1:{port}"))

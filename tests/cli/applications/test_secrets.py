@@ -5,7 +5,6 @@ Real processes work with a planted password and planted bodies. Then the tests s
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import traceback
@@ -18,7 +17,7 @@ from msgspec import Struct
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.verbs import GetOptions
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, free_port
 from tests.leaving import popen_with_parent
 
 PASSWORD = "planted-password-7f3a"  # noqa: S105 - searched for
@@ -87,9 +86,7 @@ def _handled(tmp_path: Path, url: str) -> tuple[dict[str, bytes], list[bytes]]:
 
 @pytest.fixture
 def written(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Written]:
-    with socket.socket() as any_port:
-        any_port.bind(("127.0.0.1", 0))
-        port = any_port.getsockname()[1]
+    port = free_port()
     url = f"embedded+tcp://127.0.0.1:{port}/QM1"
     monkeypatch.setattr(subprocess, "Popen", popen_with_parent())
     texts: dict[str, bytes] = {}

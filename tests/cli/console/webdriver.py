@@ -2,7 +2,6 @@
 
 import base64
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,6 +10,8 @@ from typing import Any, Final
 
 import httpx
 import pytest
+
+from tests.cli.conftest import free_port
 
 __all__ = ("Chromium", "chromium")
 
@@ -101,8 +102,7 @@ def chromium() -> Iterator[Chromium]:
     browser = shutil.which("chromium")
     if driver is None or browser is None:
         pytest.skip("there is no chromium, or no chromedriver: apt-get install chromium chromium-driver")
-    with socket.create_server(("127.0.0.1", 0)) as reserved:
-        port = reserved.getsockname()[1]
+    port = free_port()
     process = subprocess.Popen([driver, f"--port={port}"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
     try:

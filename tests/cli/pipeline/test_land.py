@@ -18,7 +18,7 @@ import pytest
 from mqflow.cli.pipeline import land, progress_pages
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.journal import Consumers, Journal, JournalError, Kind, read_table
+from mqflow.journal import Consumers, Journal, JournalError, Kind, Lane, read_table
 from mqflow.pipeline.stream.freshness import Level
 from mqflow.testing.journals import generate_journal
 from mqflow.verbs import Connection
@@ -88,12 +88,18 @@ def test_the_lag_counts_only_consumers_of_the_lane(run: Run, tmp_path: Path) -> 
     assert "A: 0 segments, 0.0 MB deleted; no consumer reads it.\nDLQ: 1 segment" in trimmed
 
 
-def test_the_committed_segment_of_another_lane_is_published(run: Run, tmp_path: Path) -> None:
-    """The command was killed between a commit and the rename, and runs again with fewer lanes: the file has the messages."""
+def unpublished(run: Run, folder: Path) -> Lane:
+    """Land a message in the lane `former`, as if the command had been killed between the commit and the rename."""
     run("put", "ORDERS.IN", stdin="one")
     run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "0ms", "--lane", "former")
-    former = Journal.open(tmp_path / "j").lane("former")
+    former = Journal.open(folder / "j").lane("former")
     path_of(former.all_segments()[0]).rename(path_of(former) / "000000000001-1.pend")
+    return former
+
+
+def test_the_committed_segment_of_another_lane_is_published(run: Run, tmp_path: Path) -> None:
+    """The command was killed between a commit and the rename, and runs again with fewer lanes: the file has the messages."""
+    former = unpublished(run, tmp_path)
 
     landed = run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "0ms")
 
@@ -102,10 +108,7 @@ def test_the_committed_segment_of_another_lane_is_published(run: Run, tmp_path: 
 
 
 def test_a_lane_that_needs_a_person_is_named_and_stops_no_other_lane(run: Run, tmp_path: Path) -> None:
-    run("put", "ORDERS.IN", stdin="one")
-    run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "0ms", "--lane", "former")
-    former = Journal.open(tmp_path / "j").lane("former")
-    path_of(former.all_segments()[0]).rename(path_of(former) / "000000000001-1.pend")
+    former = unpublished(run, tmp_path)
     run("get", "MQFLOW.JOURNAL.STATE")
 
     landed = run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "0ms")
@@ -243,10 +246,7 @@ def test_a_mistyped_queue_does_not_become_a_lane(run: Run, name: str, reason: st
 def test_every_connection_of_a_landing_ends_before_the_queue_manager(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run("put", "ORDERS.IN", stdin="one")
-    run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "0ms", "--lane", "former")
-    former = Journal.open(tmp_path / "j").lane("former")
-    path_of(former.all_segments()[0]).rename(path_of(former) / "000000000001-1.pend")
+    unpublished(run, tmp_path)
     used: list[Connection] = []
     ended: list[Connection] = []
     connect, disconnect = EmbeddedQueueManager.connect, EmbeddedConnection.disconnect

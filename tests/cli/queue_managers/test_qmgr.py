@@ -30,7 +30,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import WAIT_UNLIMITED, GetOptions
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, free_port
 from tests.fap.client_half import ChannelClient
 from tests.leaving import popen_with_parent
 
@@ -478,9 +478,7 @@ def test_certificates_are_replaced_only_with_replace(run: Run) -> None:
 
 
 def test_users_with_a_password_connect_over_tls(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.socket() as any_port:
-        any_port.bind(("127.0.0.1", 0))
-        port = any_port.getsockname()[1]
+    port = free_port()
     Path("password").write_text("correct horse\n")
     run("qmgr", "user", "QM1", "alice", "--password-file", "password")
     run("qmgr", "tls", "QM1", "localhost", "127.0.0.1")
@@ -507,9 +505,7 @@ def test_users_with_a_password_connect_over_tls(run: Run, monkeypatch: pytest.Mo
 
 
 def test_a_user_with_a_certificate_connects_without_a_password(run: Run) -> None:
-    with socket.socket() as any_port:
-        any_port.bind(("127.0.0.1", 0))
-        port = any_port.getsockname()[1]
+    port = free_port()
     made = run("qmgr", "tls", "QM1", "localhost", "--client", "alice")
     started(run, "--listen", f"127.0.0.1:{port}")
     grant = "SET AUTHREC {} PRINCIPAL('alice') AUTHADD({})"
@@ -535,9 +531,7 @@ def test_tls_without_a_host_and_without_a_client_is_wrong_usage(run: Run) -> Non
 
 
 def test_a_client_program_of_mq_connects_to_the_address_for_it(run: Run) -> None:
-    with socket.socket() as any_port:
-        any_port.bind(("127.0.0.1", 0))
-        port = any_port.getsockname()[1]
+    port = free_port()
     Path("password").write_text("correct horse\n")
     run("qmgr", "user", "QM1", "alice", "--password-file", "password", "--administrator")
     started(run, "--mq", f"127.0.0.1:{port}")
