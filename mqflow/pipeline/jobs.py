@@ -98,7 +98,7 @@ def silver(
         letters=read[Kind.DEAD_LETTER],
         backed_out=read[Kind.BACKOUT_MESSAGE],
         payloads=read[Kind.PAYLOAD],
-        lasts=landed_tables.logged_segments(found.values()),
+        lasts=landed_tables.logged_segments(found),
     )
     medallion.run_silver(
         spark, table_set(tables, "silver"), landed, rules=compiled, payload=payload, dedupe=dedupe, whole=whole

@@ -188,15 +188,14 @@ def lasts(table: Folder, journal: Journal, lanes: Iterable[Lane]) -> _Lasts:
     return {lane.name: found.transaction_version(_name(journal, lane.name)) or 0 for lane in lanes}
 
 
-def logged_segments(tables: "Iterable[DeltaTable]") -> "_Lasts | None":
+def logged_segments(tables: "Mapping[Kind, DeltaTable]") -> dict[Kind, _Lasts] | None:
     """Return the last segment of each lane in these versions of tables; None if a log lacks the last segment of a file."""
-    reached: _Lasts = {}
-    for table in tables:
+    reached: dict[Kind, _Lasts] = {}
+    for kind, table in tables.items():
         found = maxima_of(table, "segment", "lane")
         if found is None:
             return None
-        for lane, last in found.items():
-            reached[str(lane)] = max(last, reached.get(str(lane), last))
+        reached[kind] = {str(lane): last for lane, last in found.items()}
     return reached
 
 

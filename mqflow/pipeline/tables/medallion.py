@@ -7,7 +7,7 @@ days. Gold uses exactly the records that silver was made from: newer records cou
 attempts. This file knows frames and table sets, but no journal.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
@@ -66,14 +66,16 @@ class BronzeFrames(Struct, frozen=True, kw_only=True):
     letters: "DataFrame | None" = None
     backed_out: "DataFrame | None" = None
     payloads: "DataFrame | None" = None
-    #: The last segment of each lane in the frames, by the name of the lane; None if a scan must find it.
-    lasts: Mapping[str, int] | None = None
+    #: The last segment of each lane by kind and name of the lane, without the kinds that have no table. None if a scan must
+    #: find the last segments.
+    lasts: Mapping[Kind, Mapping[str, int]] | None = None
 
-    @property
-    def frames(self) -> "list[DataFrame]":
-        """The frames that are not None."""
-        found = (self.dispositions, self.letters, self.backed_out, self.payloads)
-        return [frame for frame in found if frame is not None]
+    def last_segments(self) -> Mapping[Kind, Mapping[str, int]]:
+        """Return the last segments of the lanes of each kind; after a scan, a kind has the lanes of all kinds."""
+        if self.lasts is not None:
+            return self.lasts
+        frames = (self.dispositions, self.letters, self.backed_out, self.payloads)
+        return dict.fromkeys(Kind, changed_rows.last_segments([frame for frame in frames if frame is not None]))
 
 
 class _Silver(Struct, frozen=True, kw_only=True):
@@ -87,6 +89,9 @@ class _Silver(Struct, frozen=True, kw_only=True):
     #: The last segment of each lane, before this run and after it.
     before: Mapping[str, int]
     lasts: Mapping[str, int]
+    #: The kinds that have rows, and the kinds that have new rows.
+    kinds: Collection[Kind]
+    news: Collection[Kind]
 
     def new(self, landed: "DataFrame") -> "DataFrame":
         """Return the rows that landed since the previous run."""
@@ -119,12 +124,19 @@ def run_silver(
         dedupe = bool(before.get(_DEDUPE, 0)) if dedupe is None else dedupe
         payload = _payload_before(run.before) if payload is None else payload
         kept_data = payload_of(payload)
-        found = changed_rows.last_segments(bronze.frames) if bronze.lasts is None else bronze.lasts
-        lasts = {f"{changed_rows.LANE}{lane}": last for lane, last in found.items()}
+        found = bronze.last_segments()
+        lasts: dict[str, int] = {}
+        news: set[Kind] = set()
+        for kind, lanes in found.items():
+            of_kind = {f"{changed_rows.LANE}{lane}": last for lane, last in lanes.items()}
+            news |= {kind} if changed_rows.advanced(before, of_kind) else set()
+            lasts |= {lane: max(last, lasts.get(lane, last)) for lane, last in of_kind.items()}
         fits = before.get(_DEDUPE, 0) == dedupe and all(
             lasts.get(name, 0) >= last for name, last in changed_rows.lanes_of(before).items()
         )
-        making = _Silver(spark=spark, run=run, dedupe=dedupe, goes_on=fits and not whole, before=before, lasts=lasts)
+        making = _Silver(
+            spark=spark, run=run, dedupe=dedupe, goes_on=fits and not whole, before=before, lasts=lasts, kinds=found, news=news
+        )
         rules_sum = crc32(repr(None if rules is None else rules.rules).encode())
         run.state |= {name: value for name, value in before.items() if name.startswith((_CHANGED, _ANEW))}
         run.state |= {_DEDUPE: int(dedupe), f"{_PAYLOAD}{payload}": 1, _RULES: rules_sum, **lasts}
@@ -153,7 +165,7 @@ def _messages(making: _Silver, landed: "DataFrame") -> "DataFrame | None":
         run.state[_ANEW] = run.number
         return None
     new = making.new(landed).where("msg_id is not null").select(*silver.KEY).distinct().cache()
-    slices = -(-new.count() // _SLICE)
+    slices = -(-new.count() // _SLICE) if Kind.DISPOSITION in making.news else 0
     for number in range(slices):
         keys = new.where(f.pmod(f.xxhash64(*silver.KEY), f.lit(slices)) == number)
         records = silver.lives(making.landed(changed_rows.rows_about(landed, keys), Kind.DISPOSITION)).cache()
@@ -179,7 +191,7 @@ def _about(records: "DataFrame", attempted: "DataFrame") -> "dict[str, DataFrame
 
 def _dead_letters(making: _Silver, landed: "DataFrame", rules: CompiledRules | None, *, anew: bool) -> None:
     run, new = making.run, making.new(landed)
-    many = _new_rows(making, "dead_letter", new, anew=anew)
+    many = _new_rows(making, "dead_letter", Kind.DEAD_LETTER, new, anew=anew)
     if many is None:
         run.write("dead_letter", silver.dead_letters(making.landed(landed, Kind.DEAD_LETTER), rules))
     elif many:
@@ -189,8 +201,11 @@ def _dead_letters(making: _Silver, landed: "DataFrame", rules: CompiledRules | N
 
 def _backed_out(making: _Silver, landed: "DataFrame", changed: "DataFrame | None") -> None:
     run, new = making.run, making.new(landed)
+    many = _new_rows(making, "backout_message", Kind.BACKOUT_MESSAGE, new, anew=changed is None)
+    if many == 0 and (Kind.BACKOUT_MESSAGE not in making.kinds or Kind.DISPOSITION not in making.news):
+        return
     ended, attempted = (run.read(making.spark, name) for name in ("message_end", "attempt"))
-    if changed is None or _new_rows(making, "backout_message", new, anew=False) is None:
+    if changed is None or many is None:
         kept = making.landed(landed, Kind.BACKOUT_MESSAGE)
         run.write("backout_message", silver_messages.backout_messages(kept, ended, attempted))
         return
@@ -206,7 +221,7 @@ def _backed_out(making: _Silver, landed: "DataFrame", changed: "DataFrame | None
 
 def _payloads(making: _Silver, landed: "DataFrame", kept_data: Payload, *, anew: bool) -> None:
     run, new = making.run, making.new(landed)
-    many = _new_rows(making, "payload", new, anew=anew)
+    many = _new_rows(making, "payload", Kind.PAYLOAD, new, anew=anew)
     if many is None:
         run.write("payload", silver_messages.payloads(making.landed(landed, Kind.PAYLOAD), kept_data))
     elif many:
@@ -214,13 +229,15 @@ def _payloads(making: _Silver, landed: "DataFrame", kept_data: Payload, *, anew:
         run.replace_rows("payload", silver_messages.payloads(part, kept_data), _POSITION)
 
 
-def _new_rows(making: _Silver, name: str, new: "DataFrame", *, anew: bool) -> int | None:
+def _new_rows(making: _Silver, name: str, kind: Kind, new: "DataFrame", *, anew: bool) -> int | None:
     """Return the number of new rows; None if the run must make all rows of the table again.
 
     If the result is a number, the changed rows fit into the memory of the driver.
     """
     if anew or not making.goes_on or not making.run.fits(name):
         return None
+    if kind not in making.news:
+        return 0
     many = new.limit(_SLICE).count()
     # With `dedupe`, a row that lands again can be the first landing of another group.
     return None if many == _SLICE or (making.dedupe and many) else many

@@ -83,6 +83,19 @@ def test_a_run_finds_the_new_rows_of_a_folder_by_the_log_of_the_version_that_it_
     assert gone_on.current().state["made_anew"] < gone_on.current().run
 
 
+def test_a_run_without_new_rows_runs_no_query(spark: SparkSession, tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "bronze" / "disposition", oracle.arrow(oracle.records(9)), partition_by=["lane"])
+
+    for run in ("first", "second"):
+        spark.sparkContext.setJobGroup(f"silver: {run}", run)
+        jobs.silver(spark, tmp_path)
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+
+    queries = spark.sparkContext.statusTracker()
+    assert queries.getJobIdsForGroup("silver: first")
+    assert [] == queries.getJobIdsForGroup("silver: second")
+
+
 def test_gold_that_goes_on_is_gold_made_at_once_if_nothing_comes_late(spark: SparkSession, tmp_path: Path) -> None:
     """Records in the order of their events: no window closes before its last record, so every count must be equal."""
     rows = oracle.records(150, seed=3, minutes=180)
