@@ -24,7 +24,7 @@ from mqflow.pipeline.tables.frames import first_landings
 from mqflow.pipeline.tables.table_set import Current, Run, TableSet
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 __all__ = ("LATENESS", "BronzeFrames", "GoldRun", "run_gold", "run_silver")
 
@@ -47,6 +47,8 @@ _SLICE: Final = 500_000
 _POSITION: Final = ("lane", "segment", "ordinal")
 _ABOUT_MESSAGES: Final = ("attempt", "message", "message_end", "delay", "redriven_message")
 _MOVED: Final = ("qmgr", "msg_id", "put_ts")
+_COUNTED: Final = "outcome <> 'heartbeat'"
+"""No gold table but `pipeline_health` counts heartbeats, so none is late."""
 _HOUR_US: Final = max(LENGTHS_US.values())
 
 
@@ -251,6 +253,18 @@ def _deduplicated(landed: "DataFrame", kind: Kind, *, dedupe: bool) -> "DataFram
     return first_landings(landed, kind) if dedupe else landed
 
 
+class _News(Struct, frozen=True, kw_only=True):
+    """The new records of one run of gold."""
+
+    rows: int
+    #: The latest event less the lateness; it never moves back. No event counts as later than its landing.
+    watermark_us: int | None
+    #: The earliest landing.
+    landed_us: int | None
+    #: Rows of closed windows.
+    late: int
+
+
 def run_gold(spark: "SparkSession", tables: TableSet, silver_tables: TableSet, dispositions: "DataFrame") -> GoldRun:
     """Bring every gold table up to date with silver, in one step; `dispositions` can have newer records, which are ignored."""
     made = silver_tables.current()
@@ -263,27 +277,25 @@ def run_gold(spark: "SparkSession", tables: TableSet, silver_tables: TableSet, d
         dedupe = bool(made.state.get(_DEDUPE, 0))
         records = _deduplicated(dispositions, Kind.DISPOSITION, dedupe=dedupe).where("event_ts is not null")
         new = changed_rows.new_since(records, before, made.state).select("event_ts", "landed_ts", "lane", "outcome").cache()
-        after_us = _watermark_us(new, closed_us)
+        news = _news(new, closed_us)
         _count_windows(spark, run, silver_tables, made, closed_us)
         _count_days(spark, run, silver_tables, made)
-        _count_landed(spark, run, changed_rows.landed_until(dispositions, made.state).where("event_ts is not null"), new)
+        landed = changed_rows.landed_until(dispositions, made.state).where("event_ts is not null")
+        _count_landed(spark, run, landed, news.landed_us)
         letters = made.tables.get("dead_letter")
         run.state[_LETTERS] = -1 if letters is None else letters.delta
         # A letter's arrival is known only when it lands, perhaps hours later, so the windows of this table never close.
         if not run.fits("dlq_reason") or before.get(_LETTERS) != run.state[_LETTERS]:
             run.write_small("dlq_reason", gold.dlq_reason(silver_tables.read(spark, "dead_letter", made)))
-        # No table counts heartbeats, so none is late.
-        late = new.limit(0) if closed_us is None else new.where("outcome <> 'heartbeat'")
-        closed = gold.late_data(late).where(f.unix_micros(f.col("window")["end"]) <= (closed_us or 0))
-        many = _count_late(late, closed_us)
-        if many or not run.fits("late_data"):
-            every = run.read(spark, "late_data").unionByName(closed)
+        if news.late or not run.fits("late_data"):
+            late = gold.late_data(new.where(_COUNTED)).where(_closed(f.unix_micros(f.col("window")["end"]), closed_us))
+            every = run.read(spark, "late_data").unionByName(late)
             run.write_small("late_data", every.groupBy("window", "lane").agg(f.sum("rows").alias("rows")))
         run.state |= changed_rows.lanes_of(before) | changed_rows.lanes_of(made.state) | {_SILVER: made.run}
-        if after_us is not None:
-            run.state[_WATERMARK] = after_us
+        if news.watermark_us is not None:
+            run.state[_WATERMARK] = news.watermark_us
         new.unpersist()
-    return GoldRun(watermark=_watermark(after_us), late=many)
+    return GoldRun(watermark=_watermark(news.watermark_us), late=news.late)
 
 
 def _watermark(closed_us: int | None) -> datetime | None:
@@ -342,13 +354,12 @@ def _count_days(spark: "SparkSession", run: Run, of: TableSet, made: Current) ->
             run.replace_dates(name, count(changed_rows.on_days(rows, "event_ts", days)), days)
 
 
-def _count_landed(spark: "SparkSession", run: Run, landed: "DataFrame", new: "DataFrame") -> None:
+def _count_landed(spark: "SparkSession", run: Run, landed: "DataFrame", earliest: int | None) -> None:
     """Write the table by time of landing: only the windows since the earliest new row are counted again."""
     name = "pipeline_health"
     if not run.fits(name):
         run.write_small(name, gold.pipeline_health(landed))
         return
-    earliest: int | None = new.agg(f.min(f.unix_micros("landed_ts")).alias("earliest")).collect()[0]["earliest"]
     if earliest is None:
         return
     since, day = _time(earliest // _HOUR_US * _HOUR_US), _time(earliest // DAY_US * DAY_US)
@@ -361,17 +372,22 @@ def _time(micros: int) -> datetime:
     return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)
 
 
-def _watermark_us(records: "DataFrame", closed_us: int | None) -> int | None:
-    """Return the latest event less the lateness; it never moves back. No event counts as later than its landing."""
+def _news(new: "DataFrame", closed_us: int | None) -> _News:
+    """Return the facts about these records; `closed_us` is the watermark before them."""
     happened = f.least(f.unix_micros("event_ts"), f.unix_micros("landed_ts"))
-    latest: int | None = records.agg(f.max(happened).alias("latest")).collect()[0]["latest"]
-    if latest is None:
-        return closed_us
-    return max(latest - LATENESS // timedelta(microseconds=1), closed_us or 0)
-
-
-def _count_late(rows: "DataFrame", closed_us: int | None) -> int:
-    """Return how many rows belong to a closed window. Only the short windows are checked, because they close first."""
-    length_us = min(LENGTHS_US.values())
+    length_us = min(LENGTHS_US.values())  # a short window closes before the long ones
     end = (f.floor(f.unix_micros("event_ts") / length_us) + 1) * length_us
-    return rows.where(end <= (closed_us or 0)).count()
+    [found] = new.agg(
+        f.count(f.lit(1)).alias("rows"),
+        f.max(happened).alias("latest"),
+        f.min(f.unix_micros("landed_ts")).alias("landed"),
+        f.count_if(f.expr(_COUNTED) & _closed(end, closed_us)).alias("late"),
+    ).collect()
+    lateness_us = LATENESS // timedelta(microseconds=1)
+    watermark_us = closed_us if found["latest"] is None else max(found["latest"] - lateness_us, closed_us or 0)
+    return _News(rows=found["rows"], watermark_us=watermark_us, landed_us=found["landed"], late=found["late"])
+
+
+def _closed(end_us: "Column", closed_us: int | None) -> "Column":
+    """Return whether a window with this end is closed at this watermark."""
+    return f.lit(False) if closed_us is None else end_us <= closed_us

@@ -259,7 +259,7 @@ def test_a_clock_that_is_ahead_closes_no_window(spark: SparkSession) -> None:
     now = oracle._record("committed", START + MINUTE, queue="Q", msg_id=bytes(24), handler="h")
     ahead = now | {"event_ts": START + 10**7 * MINUTE, "landed_ts": START + 2 * MINUTE}
 
-    assert START - 8 * MINUTE == medallion._watermark_us(oracle.frame(spark, [now, ahead]), None)
+    assert START - 8 * MINUTE == medallion._news(oracle.frame(spark, [now, ahead]), None).watermark_us
 
 
 def test_a_heartbeat_closes_the_windows_of_an_idle_queue(spark: SparkSession) -> None:
@@ -267,8 +267,8 @@ def test_a_heartbeat_closes_the_windows_of_an_idle_queue(spark: SparkSession) ->
     last = oracle._record("committed", START + MINUTE, queue="Q", msg_id=bytes(24), handler="h")
     beat = oracle._record("heartbeat", START + 30 * MINUTE, queue="Q", msg_id=None, handler="h")
 
-    assert START - 9 * MINUTE == medallion._watermark_us(oracle.frame(spark, [last]), None)
-    assert START + 20 * MINUTE == medallion._watermark_us(oracle.frame(spark, [last, beat]), None)
+    assert START - 9 * MINUTE == medallion._news(oracle.frame(spark, [last]), None).watermark_us
+    assert START + 20 * MINUTE == medallion._news(oracle.frame(spark, [last, beat]), None).watermark_us
 
 
 def test_the_row_of_a_message_after_a_redrive_describes_that_redrive(spark: SparkSession) -> None:
