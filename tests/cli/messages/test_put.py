@@ -25,8 +25,6 @@ from mqflow.verbs import Connection
 from mqflow.world import World
 from tests.cli.conftest import Run
 
-ID_DIGITS = 48
-
 
 @pytest.fixture
 def connection() -> Iterator[Connection]:
