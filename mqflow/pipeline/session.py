@@ -8,7 +8,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module, metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,7 +20,7 @@ from mqflow.pipeline.errors import JavaError, SparkMissingError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ("SOURCES", "check_java", "end_quietly", "end_session", "register", "spark_session", "use_in_this_thread")
+__all__ = ("SOURCES", "check_java", "end_quietly", "end_session", "register", "settings", "spark_session", "use_in_this_thread")
 
 SOURCES: Final = {
     "mqflow_journal": ("mqflow.pipeline.sources.journal", "JournalSource"),
@@ -107,6 +108,19 @@ def use_in_this_thread(spark: "SparkSession") -> None:
     jvm: Any = getattr(spark, "_jvm", None)  # as above
     if jvm is not None:
         jvm.SparkSession.setActiveSession(spark._jsparkSession)  # noqa: SLF001 - PySpark offers no other way
+
+
+@contextmanager
+def settings(session: "SparkSession", values: Mapping[str, str]) -> Iterator[None]:
+    """Give these settings the values in the block."""
+    before = {name: str(session.conf.get(name)) for name in values}
+    for name, value in values.items():
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            session.conf.set(name, value)
 
 
 def end_quietly(session: "SparkSession") -> None:

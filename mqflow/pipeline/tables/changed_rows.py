@@ -73,8 +73,7 @@ def landed_until(landed: "DataFrame", state: Mapping[str, int]) -> "DataFrame":
 
 def rows_about(landed: "DataFrame", new: "DataFrame", names: Sequence[str] = KEY) -> "DataFrame":
     """Return all records of these messages. `names` has `put_ts`; the scan reads only the days of these messages."""
-    keys = new.select(*names).distinct()
-    return null_safe_join(on_days(landed, "put_ts", days_of(new, "put_ts")), keys, names, "left_semi")
+    return null_safe_join(on_days(landed, "put_ts", days_of(new, "put_ts")), new.select(*names), names, "left_semi")
 
 
 def alike(landed: "DataFrame", changed: "DataFrame", names: Sequence[str]) -> "DataFrame":

@@ -19,6 +19,7 @@ from mqflow.pipeline.dead_letters.rules_columns import CompiledRules
 from mqflow.pipeline.extras import f
 from mqflow.pipeline.payload import Payload, payload_of
 from mqflow.pipeline.schemas import DAY_US, GOLD, LENGTHS_US
+from mqflow.pipeline.session import settings
 from mqflow.pipeline.tables import alerts, changed_rows, gold, silver, silver_messages
 from mqflow.pipeline.tables.frames import first_landings
 from mqflow.pipeline.tables.table_set import Current, Run, TableSet
@@ -44,6 +45,8 @@ _LETTERS: Final = "letters"
 """The version of the table `dead_letter` that gold was counted from."""
 _SLICE: Final = 500_000
 """How many messages one MERGE changes: its rows are in the memory of the driver."""
+_FEW_ROWS: Final = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
+"""Settings for queries of at most about `_SLICE` rows. To plan them again after each stage would cost more than their rows."""
 _POSITION: Final = ("lane", "segment", "ordinal")
 _ABOUT_MESSAGES: Final = ("attempt", "message", "message_end", "delay", "redriven_message")
 _MOVED: Final = ("qmgr", "msg_id", "put_ts")
@@ -168,17 +171,19 @@ def _messages(making: _Silver, landed: "DataFrame") -> "DataFrame | None":
         return None
     new = making.new(landed).where("msg_id is not null").select(*silver.KEY).distinct().cache()
     slices = -(-new.count() // _SLICE) if Kind.DISPOSITION in making.news else 0
-    for number in range(slices):
-        keys = new.where(f.pmod(f.xxhash64(*silver.KEY), f.lit(slices)) == number)
-        records = silver.lives(making.landed(changed_rows.rows_about(landed, keys), Kind.DISPOSITION)).cache()
-        attempted = silver.attempts(records).cache()
-        gone = run.dated("message", keys)  # all tables about messages are partitioned by the put time
-        for name, made in {"attempt": attempted, **_about(records, attempted)}.items():
-            run.replace_rows(name, made, silver.KEY, gone)
-        # The times in the rows of a message, old and new, are times of its records.
-        run.state |= {f"{_CHANGED}{day or ''}": run.number for day in changed_rows.days_of(records, "event_ts")}
-        attempted.unpersist()
-        records.unpersist()
+    with settings(making.spark, _FEW_ROWS):
+        for number in range(slices):
+            keys = new.where(f.pmod(f.xxhash64(*silver.KEY), f.lit(slices)) == number)
+            about = changed_rows.rows_about(landed, f.broadcast(keys))  # without the hint, Spark can sort all rows of the days
+            records = silver.lives(making.landed(about, Kind.DISPOSITION)).cache()
+            attempted = silver.attempts(records).cache()
+            gone = run.dated("message", keys)  # all tables about messages are partitioned by the put time
+            for name, made in {"attempt": attempted, **_about(records, attempted)}.items():
+                run.replace_rows(name, made, silver.KEY, gone)
+            # The times in the rows of a message, old and new, are times of its records.
+            run.state |= {f"{_CHANGED}{day or ''}": run.number for day in changed_rows.days_of(records, "event_ts")}
+            attempted.unpersist()
+            records.unpersist()
     return new
 
 
@@ -278,10 +283,13 @@ def run_gold(spark: "SparkSession", tables: TableSet, silver_tables: TableSet, d
         records = _deduplicated(dispositions, Kind.DISPOSITION, dedupe=dedupe).where("event_ts is not null")
         new = changed_rows.new_since(records, before, made.state).select("event_ts", "landed_ts", "lane", "outcome").cache()
         news = _news(new, closed_us)
-        _count_windows(spark, run, silver_tables, made, closed_us)
-        _count_days(spark, run, silver_tables, made)
-        landed = changed_rows.landed_until(dispositions, made.state).where("event_ts is not null")
-        _count_landed(spark, run, landed, news.landed_us)
+        anew = made.state.get(_ANEW, 0) > before.get(_SILVER, -1)
+        few = news.rows <= _SLICE and not anew and all(run.fits(table.name) for table in GOLD)
+        with settings(spark, _FEW_ROWS if few else {}):
+            _count_windows(spark, run, silver_tables, made, closed_us)
+            _count_days(spark, run, silver_tables, made, anew=anew)
+            landed = changed_rows.landed_until(dispositions, made.state).where("event_ts is not null")
+            _count_landed(spark, run, landed, news.landed_us)
         letters = made.tables.get("dead_letter")
         run.state[_LETTERS] = -1 if letters is None else letters.delta
         # A letter's arrival is known only when it lands, perhaps hours later, so the windows of this table never close.
@@ -337,7 +345,7 @@ def _continue(spark: "SparkSession", run: Run, name: str, counted: "DataFrame", 
     run.replace_dates(name, old.where(f.col("window")["start"] >= day).unionByName(opened), (), since)
 
 
-def _count_days(spark: "SparkSession", run: Run, of: TableSet, made: Current) -> None:
+def _count_days(spark: "SparkSession", run: Run, of: TableSet, made: Current, *, anew: bool) -> None:
     """Write the tables by day: only the days with changed rows are counted again."""
     had = run.before.state.get(_SILVER, -1)
     days = {
@@ -348,7 +356,7 @@ def _count_days(spark: "SparkSession", run: Run, of: TableSet, made: Current) ->
     counts = {"retry_curve": ("attempt", gold.retry_curve), "redrive": ("redriven_message", gold.redrive)}
     for name, (source, count) in counts.items():
         rows = of.read(spark, source, made)
-        if made.state.get(_ANEW, 0) > had or not run.fits(name):
+        if anew or not run.fits(name):
             run.write_small(name, count(rows))
         elif days:
             run.replace_dates(name, count(changed_rows.on_days(rows, "event_ts", days)), days)
