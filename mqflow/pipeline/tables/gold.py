@@ -50,11 +50,20 @@ def poison_rate(attempted: "DataFrame", ended: "DataFrame", sizes: Sequence[str]
             f.lit(0).alias("delivery"), f.lit(0).alias("failed"), f.lit(1).alias("poison"),
         )
     )  # fmt: skip
-    sums = (f.sum("delivery").alias("deliveries"), f.sum("failed").alias("rolled_back"), f.sum("poison").alias("poisoned"))
-    whole = facts.groupBy("window", *_HANDLER).agg(*sums, f.count_distinct("key").alias("messages"))
-    by_exception = facts.where("exc_class is not null").groupBy("window", *_HANDLER, "exc_class").agg(*sums)
-    parts = null_safe_join(by_exception, whole.select("window", *_HANDLER, "messages"), ("window", *_HANDLER))
-    every = whole.withColumn("exc_class", f.lit(None).cast("string")).unionByName(parts)
+    # Each fact counts for its handler, and a fact with an exception counts for the exception too.
+    counted_for = f.explode(f.array_distinct(f.array(f.lit(None).cast("string"), "exc_class")))
+    counted = (
+        facts.withColumn("exc_class", counted_for)
+        .groupBy("window", *_HANDLER, "exc_class")
+        .agg(
+            f.sum("delivery").alias("deliveries"),
+            f.sum("failed").alias("rolled_back"),
+            f.sum("poison").alias("poisoned"),
+            f.count_distinct("key").alias("messages"),
+        )
+    )
+    of_handler = window.Window.partitionBy("window", *_HANDLER)
+    every = counted.withColumn("messages", f.max(f.when(f.col("exc_class").isNull(), f.col("messages"))).over(of_handler))
     rated = every.withColumn("poison_rate", f.col("poisoned") / f.col("messages")).withColumn(
         "retry_amplification", f.col("deliveries") / f.col("messages")
     )
