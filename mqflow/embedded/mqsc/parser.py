@@ -13,39 +13,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedKind
-from mqflow.embedded.mqsc import commands, connections
-from mqflow.embedded.mqsc.authorities import (
-    DELETING,
-    SETTING,
-    SHOWING,
-    SHOWING_ENTITY,
-    build_delete,
-    build_display,
-    build_display_entity,
-    build_set,
-)
+from mqflow.embedded.mqsc import authorities, commands, connections, vocabulary
 from mqflow.embedded.mqsc.clauses import Clause, Parameters, bare, choice, clauses_of, name_of, pattern_of, single, sort
 from mqflow.embedded.mqsc.connections import CONNECTION, CONNECTION_HANDLE
 from mqflow.embedded.mqsc.lexer import LINE_CHARS_MAX, RefusedError, Sentence, sentences
 from mqflow.embedded.mqsc.status import STATUSES
 from mqflow.embedded.mqsc.topics import build_clear
 from mqflow.embedded.mqsc.values import read_value
-from mqflow.embedded.mqsc.vocabulary import (
-    HANDLE_STATUS,
-    KINDS,
-    OBJECT_KINDS,
-    QUEUE_MANAGER,
-    QUEUE_STATUS,
-    QUEUE_TYPES,
-    QUEUES,
-    SUBSCRIPTIONS,
-    SYNONYMS,
-    TOPICS,
-    UNSUPPORTED_ATTRIBUTES,
-    VERBS,
-    Attributes,
-    keyword_table,
-)
 from mqflow.mqi.lexer import Token, TokenKind, source_lines
 from mqflow.policy.did_you_mean import hint
 
@@ -58,7 +32,7 @@ class _Form(Struct, frozen=True):
     """The form of a command: the clauses that it accepts, and the function that builds its action."""
 
     build: Build
-    attributes: Attributes
+    attributes: vocabulary.Attributes
     #: Maps each option word to the choice that it makes (NOREPLACE: REPLACE).
     options: Mapping[str, str]
     unsupported: frozenset[str]
@@ -92,9 +66,11 @@ def _problem(refused: RefusedError, lines: Sequence[str], text: str) -> commands
 def _command(sentence: Sentence) -> commands.Command:
     first, *rest = sentence.tokens
     verb = _word(first)
-    if verb not in VERBS:
-        known = ", ".join(sorted({*VERBS, "EXIT", "QUIT"}))
-        raise RefusedError(first, f"'{first.text}' is not an MQSC command.{hint(first.text, VERBS)} The commands are {known}.")
+    if verb not in vocabulary.VERBS:
+        known = ", ".join(sorted({*vocabulary.VERBS, "EXIT", "QUIT"}))
+        raise RefusedError(
+            first, f"'{first.text}' is not an MQSC command.{hint(first.text, vocabulary.VERBS)} The commands are {known}."
+        )
     if verb == "END":
         if rest:
             raise RefusedError(rest[0], f"Nothing may follow {first.text.upper()}.")
@@ -112,11 +88,11 @@ def _word(token: Token) -> str:
     """Return the word in capitals, and the full word for a synonym. Return an empty text for a string or a bracket."""
     if token.kind is not TokenKind.WORD:
         return ""
-    return SYNONYMS.get(token.folded, token.folded)
+    return vocabulary.SYNONYMS.get(token.folded, token.folded)
 
 
 def _noun(verb: str, tokens: Sequence[Token]) -> str:
-    known = {*VERBS[verb], *(noun for other, noun in _FORMS if other == verb)}
+    known = {*vocabulary.VERBS[verb], *(noun for other, noun in _FORMS if other == verb)}
     taken = f"{verb} takes {', '.join(sorted(known))}."
     if len(tokens) == 1:
         raise RefusedError(tokens[0], f"{verb} what? {taken}")
@@ -132,7 +108,7 @@ def _define(noun: commands.ObjectNoun, subject: Clause, parameters: Parameters) 
         bare(options[word])
     choice(options, "TYPE", ("LOCAL",))
     like = _name(noun, options["LIKE"]) if "LIKE" in options else ""
-    kind = _type_to_define(OBJECT_KINDS[noun], subject, values) if noun in OBJECT_KINDS else 0
+    kind = _type_to_define(vocabulary.OBJECT_KINDS[noun], subject, values) if noun in vocabulary.OBJECT_KINDS else 0
     return commands.DefineCommand(noun, _name(noun, subject), values, kind, like, "REPLACE" in options)
 
 
@@ -154,7 +130,7 @@ def _alter(noun: commands.ObjectNoun, subject: Clause, parameters: Parameters) -
     for word in options.keys() - {"TYPE"}:
         bare(options[word])
     choice(options, "TYPE", ("LOCAL",))
-    kind = _pop_type(parameters.values) if noun in OBJECT_KINDS else 0
+    kind = _pop_type(parameters.values) if noun in vocabulary.OBJECT_KINDS else 0
     return commands.AlterCommand(noun, _name(noun, subject), parameters.values, kind, "FORCE" in options)
 
 
@@ -175,11 +151,11 @@ def _delete(noun: commands.ObjectNoun, subject: Clause, parameters: Parameters) 
 def _display(noun: commands.ObjectNoun | Literal["QUEUE"], subject: Clause, parameters: Parameters) -> commands.DisplayCommand:
     pattern = single(subject).folded if noun == "SUB" else pattern_of(subject)
     types: dict[str, int] = {"ALL": 0}
-    if noun in OBJECT_KINDS:
-        spec = OBJECT_KINDS[noun].type_spec
+    if noun in vocabulary.OBJECT_KINDS:
+        spec = vocabulary.OBJECT_KINDS[noun].type_spec
         types |= (spec and spec.words) or {}
     else:
-        types |= QUEUE_TYPES
+        types |= vocabulary.QUEUE_TYPES
     kind = types[choice(parameters.options, "TYPE", tuple(types))] or types.get(noun, 0)
     selection = _selection(parameters, _SHOWN[noun], everything=not pattern.endswith(("*", "#")))
     return commands.DisplayCommand(noun, pattern, kind, selection)
@@ -189,7 +165,7 @@ def _name(noun: commands.ObjectNoun, clause: Clause) -> str:
     if noun == "SUB":
         return single(clause).folded
     name = name_of(clause)
-    if noun in OBJECT_KINDS and len(name) > (chars_max := OBJECT_KINDS[noun].name_spec.chars):
+    if noun in vocabulary.OBJECT_KINDS and len(name) > (chars_max := vocabulary.OBJECT_KINDS[noun].name_spec.chars):
         raise RefusedError(clause.keyword, f"'{name}' is longer than the {chars_max} characters of such a name.")
     return name
 
@@ -219,7 +195,7 @@ def _refresh_security(subject: Clause, parameters: Parameters) -> commands.Refre
 def _display_status(subject: Clause, parameters: Parameters) -> commands.DisplayStatus:
     pattern = pattern_of(subject)
     handles = choice(parameters.options, "TYPE", ("QUEUE", "HANDLE")) == "HANDLE"
-    attributes = HANDLE_STATUS if handles else QUEUE_STATUS
+    attributes = vocabulary.HANDLE_STATUS if handles else vocabulary.QUEUE_STATUS
     return commands.DisplayStatus(pattern, handles, _selection(parameters, attributes, everything=not pattern.endswith("*")))
 
 
@@ -239,7 +215,7 @@ def _display_status_of(noun: commands.StatusNoun, subject: Clause, parameters: P
     else:
         bare(subject)
         pattern = ""
-    selection = _selection(parameters, keyword_table(kind.specs), everything=not pattern.endswith(("*", "#")))
+    selection = _selection(parameters, vocabulary.keyword_table(kind.specs), everything=not pattern.endswith(("*", "#")))
     return commands.DisplayStatusOf(noun, pattern, selection)
 
 
@@ -257,7 +233,7 @@ def _display_channel_rules(subject: Clause, parameters: Parameters) -> commands.
         return commands.DisplayDecidingRule(shown.pattern, address, user, shown.selection)
     if "TYPE" not in options:
         return shown
-    spec = keyword_table(STATUSES["CHLAUTH"].specs)["TYPE"]
+    spec = vocabulary.keyword_table(STATUSES["CHLAUTH"].specs)["TYPE"]
     wanted = commands.Where("TYPE", commands.Operator.EQ, read_value(spec, single(options["TYPE"])))
     return replace(shown, selection=replace(shown.selection, type=wanted))
 
@@ -267,7 +243,7 @@ def _display_topic_status(subject: Clause, parameters: Parameters) -> commands.D
     return _display_status_of(nouns[choice(parameters.options, "TYPE", tuple(nouns))], subject, parameters)
 
 
-def _selection(parameters: Parameters, attributes: Attributes, *, everything: bool) -> commands.Selection:
+def _selection(parameters: Parameters, attributes: vocabulary.Attributes, *, everything: bool) -> commands.Selection:
     if "ALL" in parameters.options:
         bare(parameters.options["ALL"])
     where = _where(parameters.options["WHERE"], attributes) if "WHERE" in parameters.options else None
@@ -277,7 +253,7 @@ def _selection(parameters: Parameters, attributes: Attributes, *, everything: bo
     )
 
 
-def _where(clause: Clause, attributes: Attributes) -> commands.Where:
+def _where(clause: Clause, attributes: vocabulary.Attributes) -> commands.Where:
     match clause.arguments:
         case (keyword, operator, operand):
             return _condition(keyword, operator, operand, attributes)
@@ -285,7 +261,7 @@ def _where(clause: Clause, attributes: Attributes) -> commands.Where:
             raise RefusedError(clause.keyword, "WHERE takes three words: WHERE(CURDEPTH GT 0).")
 
 
-def _condition(keyword: Token, operator: Token, operand: Token, attributes: Attributes) -> commands.Where:
+def _condition(keyword: Token, operator: Token, operand: Token, attributes: vocabulary.Attributes) -> commands.Where:
     spec = attributes.get(keyword.folded)
     if spec is None:
         raise RefusedError(keyword, f"WHERE does not know '{keyword.text}'. It knows {', '.join(sorted(attributes))}.")
@@ -313,14 +289,14 @@ def _operator(token: Token, *, ordered: bool, text: bool) -> commands.Operator:
     raise RefusedError(token, f"'{token.text}' cannot be used here. This attribute is compared by {', '.join(taken)}.")
 
 
-_ANY_CONNECTION: Final[Attributes] = {**CONNECTION, **CONNECTION_HANDLE}
-_ANY_STATUS: Final[Attributes] = {**QUEUE_STATUS, **HANDLE_STATUS}
-_ANY_QUEUE: Final[Attributes] = {word: spec for table in QUEUES.values() for word, spec in table.items()}
-_SHOWN: Final[Mapping[commands.ObjectNoun | Literal["QUEUE"], Attributes]] = {
-    **dict.fromkeys(("QUEUE", *KINDS), _ANY_QUEUE),
-    "TOPIC": TOPICS,
-    "SUB": SUBSCRIPTIONS,
-    **{kind.noun: keyword_table(kind.specs) for kind in DEFINED_KINDS.values()},
+_ANY_CONNECTION: Final[vocabulary.Attributes] = {**CONNECTION, **CONNECTION_HANDLE}
+_ANY_STATUS: Final[vocabulary.Attributes] = {**vocabulary.QUEUE_STATUS, **vocabulary.HANDLE_STATUS}
+_ANY_QUEUE: Final[vocabulary.Attributes] = {word: spec for table in vocabulary.QUEUES.values() for word, spec in table.items()}
+_SHOWN: Final[Mapping[commands.ObjectNoun | Literal["QUEUE"], vocabulary.Attributes]] = {
+    **dict.fromkeys(("QUEUE", *vocabulary.KINDS), _ANY_QUEUE),
+    "TOPIC": vocabulary.TOPICS,
+    "SUB": vocabulary.SUBSCRIPTIONS,
+    **{kind.noun: vocabulary.keyword_table(kind.specs) for kind in DEFINED_KINDS.values()},
 }
 """The attributes that a DISPLAY of each noun can show."""
 _SERVICE: Final = frozenset({"SERVCOMP"})
@@ -353,10 +329,10 @@ _OF_TOPICS: Final = _Options(
     kept=frozenset({"AUTHREC"}),
 )
 _OPTIONS: Final[Mapping[str, _Options]] = {
-    **dict.fromkeys(KINDS, _OF_QUEUES),
+    **dict.fromkeys(vocabulary.KINDS, _OF_QUEUES),
     "TOPIC": _OF_TOPICS,
     "SUB": _OF_TOPICS,
-    **dict.fromkeys(OBJECT_KINDS, _Options()),
+    **dict.fromkeys(vocabulary.OBJECT_KINDS, _Options()),
     "CHANNEL": _Options(deleting=_IGNORING | {"CHLTABLE": "CHLTABLE"}),
 }
 
@@ -382,9 +358,9 @@ _BY_NAME: Final[Mapping[tuple[str, str], tuple[Callable[..., commands.Action], s
 def _object_forms(noun: commands.ObjectNoun) -> dict[tuple[str, str], _Form]:
     options, shown = _OPTIONS[noun], _SHOWN[noun]
     settable = {word: spec for word, spec in shown.items() if word not in options.altering}
-    if noun in QUEUE_TYPES:
-        settable = {**QUEUES[QUEUE_TYPES[noun]]}
-    unsupported = UNSUPPORTED_ATTRIBUTES["QUEUE" if noun in QUEUE_TYPES else noun]
+    if noun in vocabulary.QUEUE_TYPES:
+        settable = {**vocabulary.QUEUES[vocabulary.QUEUE_TYPES[noun]]}
+    unsupported = vocabulary.UNSUPPORTED_ATTRIBUTES["QUEUE" if noun in vocabulary.QUEUE_TYPES else noun]
     return {
         ("DEFINE", noun): _Form(partial(_define, noun), settable, options.defining, unsupported),
         ("ALTER", noun): _Form(partial(_alter, noun), settable, options.altering, unsupported),
@@ -394,13 +370,15 @@ def _object_forms(noun: commands.ObjectNoun) -> dict[tuple[str, str], _Form]:
 
 
 def _forms() -> dict[tuple[str, str], _Form]:
-    of = UNSUPPORTED_ATTRIBUTES
+    of = vocabulary.UNSUPPORTED_ATTRIBUTES
     forms = {
         ("CLEAR", "QLOCAL"): _Form(lambda subject, _: commands.ClearCommand(name_of(subject)), {}, {}, of["QUEUE"]),
         ("CLEAR", "TOPICSTR"): _Form(build_clear, {}, {"CLRTYPE": "CLRTYPE", "SCOPE": "SCOPE"}, of["TOPIC"]),
         ("PING", "QMGR"): _Form(_ping, {}, {}, frozenset()),
-        ("ALTER", "QMGR"): _Form(_alter_queue_manager, QUEUE_MANAGER, {"FORCE": "FORCE"}, of["QMGR"]),
-        ("DISPLAY", "QMGR"): _Form(partial(_display_status_of, "QMGR"), QUEUE_MANAGER, {"ALL": "ALL"}, of["QMGR"], asking=True),
+        ("ALTER", "QMGR"): _Form(_alter_queue_manager, vocabulary.QUEUE_MANAGER, {"FORCE": "FORCE"}, of["QMGR"]),
+        ("DISPLAY", "QMGR"): _Form(
+            partial(_display_status_of, "QMGR"), vocabulary.QUEUE_MANAGER, {"ALL": "ALL"}, of["QMGR"], asking=True
+        ),
         ("DISPLAY", "QSTATUS"): _Form(_display_status, _ANY_STATUS, _SHOWING, of["QSTATUS"], asking=True),
         ("DISPLAY", "QUEUE"): _Form(partial(_display, "QUEUE"), _ANY_QUEUE, _SHOWING, of["QUEUE"], asking=True),
         ("DISPLAY", "CONN"): _Form(_display_connections, _ANY_CONNECTION, _SHOWING, of["CONN"], asking=True),
@@ -418,10 +396,10 @@ def _forms() -> dict[tuple[str, str], _Form]:
             )
             for (verb, noun), (build, options, ignored) in _BY_NAME.items()
         },
-        ("SET", "AUTHREC"): _Form(build_set, {}, SETTING, _SERVICE),
-        ("DELETE", "AUTHREC"): _Form(build_delete, {}, DELETING, _SERVICE),
-        ("DISPLAY", "AUTHREC"): _Form(build_display, {}, SHOWING, _SERVICE),
-        ("DISPLAY", "ENTAUTH"): _Form(build_display_entity, {}, SHOWING_ENTITY, _SERVICE),
+        ("SET", "AUTHREC"): _Form(authorities.build_set, {}, authorities.SETTING, _SERVICE),
+        ("DELETE", "AUTHREC"): _Form(authorities.build_delete, {}, authorities.DELETING, _SERVICE),
+        ("DISPLAY", "AUTHREC"): _Form(authorities.build_display, {}, authorities.SHOWING, _SERVICE),
+        ("DISPLAY", "ENTAUTH"): _Form(authorities.build_display_entity, {}, authorities.SHOWING_ENTITY, _SERVICE),
         ("REFRESH", "SECURITY"): _Form(_refresh_security, {}, {"TYPE": "TYPE"}, frozenset()),
         **_status_forms(),
     }
@@ -432,13 +410,17 @@ def _forms() -> dict[tuple[str, str], _Form]:
 
 
 def _status_forms() -> dict[tuple[str, str], _Form]:
-    every = keyword_table(spec for noun in ("TPSTATUS", "TPSTATUS SUB", "TPSTATUS PUB") for spec in STATUSES[noun].specs)
+    every = vocabulary.keyword_table(
+        spec for noun in ("TPSTATUS", "TPSTATUS SUB", "TPSTATUS PUB") for spec in STATUSES[noun].specs
+    )
     shown: tuple[commands.StatusNoun, ...] = (
         *("QMSTATUS", "PUBSUB", "LSSTATUS", "CHSTATUS", "SVSTATUS", "SBSTATUS"),
         *("CLUSQMGR", "QCLUSTER", "TCLUSTER", "COMMINFO", "POLICY"),
     )
     return {
-        ("DISPLAY", "TPSTATUS"): _Form(_display_topic_status, every, _SHOWING, UNSUPPORTED_ATTRIBUTES["TPSTATUS"], asking=True),
+        ("DISPLAY", "TPSTATUS"): _Form(
+            _display_topic_status, every, _SHOWING, vocabulary.UNSUPPORTED_ATTRIBUTES["TPSTATUS"], asking=True
+        ),
         ("DISPLAY", "APSTATUS"): _status_form("APSTATUS", _display_application_status),
         ("DISPLAY", "CHLAUTH"): _status_form("CHLAUTH", _display_channel_rules, "MATCH", *connections.ASKING),
         ("RESET", "QSTATS"): _Form(
@@ -456,8 +438,8 @@ def _status_forms() -> dict[tuple[str, str], _Form]:
 
 def _status_form(noun: commands.StatusNoun, build: Build, *options: str) -> _Form:
     taken = _SHOWING | {word: word for word in options}
-    unsupported = UNSUPPORTED_ATTRIBUTES.get(noun, frozenset())
-    return _Form(build, keyword_table(STATUSES[noun].specs), taken, unsupported, asking=True)
+    unsupported = vocabulary.UNSUPPORTED_ATTRIBUTES.get(noun, frozenset())
+    return _Form(build, vocabulary.keyword_table(STATUSES[noun].specs), taken, unsupported, asking=True)
 
 
 _FORMS: Final = _forms()
