@@ -89,7 +89,7 @@ def test_a_run_without_new_rows_runs_no_query(spark: SparkSession, tmp_path: Pat
     for run in ("first", "second"):
         spark.sparkContext.setJobGroup(f"silver: {run}", run)
         jobs.silver(spark, tmp_path)
-    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type] - None clears it
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # None clears it
 
     queries = spark.sparkContext.statusTracker()
     assert queries.getJobIdsForGroup("silver: first")
