@@ -224,7 +224,7 @@ class LogEvents:
     def _log_refused(self, event: events.DelayedRefused, fields: Mapping[str, object]) -> None:
         """Write that the target refused a delayed message. If the subscriber is gone, the publication is discarded silently."""
         is_gone = isinstance(event.disposition, Discard) and event.reason == Reason.NO_SUBSCRIPTION
-        if is_gone or self._is_old(event.disposition, event.message_id):
+        if is_gone or self._is_old(event):
             return
         stays = f" ({event.disposition.why})" if isinstance(event.disposition, Return) else ""
         ends = _end_of(event.disposition, "the staging queue") + stays + (f": {event.detail}" if event.detail else "")
@@ -243,12 +243,12 @@ class LogEvents:
             self._stopped.add(event.queue)
             self._warn("%s: the delay processor has stopped: %s", event.queue, event.why, extra=fields)
 
-    def _is_old(self, disposition: Disposition, message_id: bytes) -> bool:
-        """Return whether a line has said already, after an earlier attempt to move this message, that it stays."""
-        return isinstance(disposition, Return) and self._lines.count((message_id,)) > 1
+    def _is_old(self, event: events.DelayedRefused | events.Disposed) -> bool:
+        """Return whether a line has said already, after an earlier event of this class, that the message stays."""
+        return isinstance(event.disposition, Return) and self._lines.count((type(event), event.message_id)) > 1
 
     def _log_end(self, of: str, event: events.Disposed, fields: Mapping[str, object]) -> None:
-        if isinstance(event.disposition, Deliver) or self._is_old(event.disposition, event.message_id):
+        if isinstance(event.disposition, Deliver) or self._is_old(event):
             return
         ends, times = _end_of(event.disposition, event.queue), _times(event.backout_count)
         if not isinstance(event.outcome, Failed | Undecodable):

@@ -227,6 +227,16 @@ def test_a_delayed_message_that_is_refused_again_and_again_has_one_line(caplog: 
     assert 1 == len(caplog.messages)
 
 
+def test_a_message_that_stays_on_its_queue_has_a_line_although_its_delivery_was_refused_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log = LogEvents()
+    for event in (refused(Return("no queue took it")), disposed(Return("no queue took it"))):
+        log(event)
+
+    assert "IN: message 01 was backed out 3 times, still on IN" == caplog.messages[-1]
+
+
 def reconnecting(attempt: int, reason: int, *, was_connected: bool = True) -> Reconnecting:
     return Reconnecting(queue_manager="QM1", attempt=attempt, reason=reason, delay_s=1, was_connected=was_connected)
 
