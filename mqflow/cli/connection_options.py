@@ -133,7 +133,10 @@ def administered(queue_manager: QueueManager) -> Iterator[Administration | None]
 
 
 def served_queues(url: str | None) -> list[str]:
-    """Return the names, sorted. The list is empty if no process serves the queue manager, or if it cannot be reached."""
+    """Return the names of the queues, sorted, to complete a command line.
+
+    The list is empty if no process serves the queue manager, or if it cannot be reached.
+    """
     with suppress(Exception):  # a shell must not show an error in the middle of a line
         if _is_served(locate(load({"url": url}).url)):
             with opened(url) as queue_manager:

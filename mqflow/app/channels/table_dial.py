@@ -3,8 +3,8 @@
 With pymqi, mqflow always chooses, because pymqi cannot pass a table to IBM's client. If IBM's client itself must find the
 channel, for example in a binary table, mqflow chooses nothing.
 
-This file makes the connect options for a table entry. `policy.channels` decides about the source of the channels, which entries
-are tried, and in which order.
+This file makes the connect options for a table entry. `policy.channels` decides where the channels come from, which entries are
+tried, and in which order.
 """
 
 import logging

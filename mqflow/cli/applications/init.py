@@ -2,6 +2,7 @@
 
 `--plugin` creates a distribution with a plugin and its test instead. `--kubernetes` creates the manifests for an application.
 `--compose` creates a file for the application and a queue manager of IBM. The folder `templates` has the files.
+If mqflow was not installed from a package index, the new folder gets a wheel of the installed mqflow, made without a network.
 """
 
 import base64

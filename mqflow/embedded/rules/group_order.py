@@ -204,8 +204,8 @@ def in_logical_order(plan: GetPlan, retained: Retained) -> GetPlan:
             sequence_number=1, offset=0,
         ))  # fmt: skip
     if plan.reach is Reach.NEXT:
-        within = Within.UNIT_OF_WORK, *((Within.IF_PERSISTENT,) if place.persistence else ())
-        _check_unit_of_work(place, under_syncpoint=plan.within in within)
+        if_persistent = plan.within is Within.IF_PERSISTENT and bool(place.persistence)
+        _check_unit_of_work(place, under_syncpoint=if_persistent or plan.within is Within.UNIT_OF_WORK)
     return replace(
         plan,
         asked=plan.match,

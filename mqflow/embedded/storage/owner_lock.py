@@ -75,7 +75,13 @@ class OwnerLock:
 def call_in_forks(method: Callable[[], None]) -> None:
     """Call the method in each forked child of this process, as long as its object exists."""
     reference = weakref.WeakMethod(method)  # Python never forgets the function of `register_at_fork`
-    os.register_at_fork(after_in_child=lambda: None if (found := reference()) is None else found())
+
+    def call() -> None:
+        found = reference()
+        if found is not None:
+            found()
+
+    os.register_at_fork(after_in_child=call)
 
 
 def _a_moment() -> None:

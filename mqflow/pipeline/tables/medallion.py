@@ -134,7 +134,8 @@ def run_silver(
         news: set[Kind] = set()
         for kind, lanes in found.items():
             of_kind = {f"{changed_rows.LANE}{lane}": last for lane, last in lanes.items()}
-            news |= {kind} if changed_rows.advanced(before, of_kind) else set()
+            if changed_rows.advanced(before, of_kind):
+                news.add(kind)
             lasts |= {lane: max(last, lasts.get(lane, last)) for lane, last in of_kind.items()}
         fits = before.get(_DEDUPE, 0) == dedupe and all(
             lasts.get(name, 0) >= last for name, last in changed_rows.lanes_of(before).items()

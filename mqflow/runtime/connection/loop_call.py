@@ -194,7 +194,7 @@ class Deadlines:
         return deadline
 
     def remove(self, wait: OneShot) -> None:
-        """Stop to watch the wait. The timer stays: when it fires, it is set again for the waits of that time."""
+        """Stop watching the wait. The timer stays: when it fires, it is set again for the waits of that time."""
         del self._waits[wait]
 
     def _fire_at(self, deadline: float) -> None:
