@@ -323,7 +323,7 @@ def test_worker_processes_consume_all_orders(count: int, short_path: Path, monke
     assert workers.consumed(200, 32, count).per_second > 0
 
 
-def test_each_ratio_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_ratio_of_landing_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == landing.main(["--messages", "40", "--rounds", "1", "--call-us", "1"])
 
     assert 5 == capsys.readouterr().out.count(" a second = ")

@@ -45,16 +45,18 @@ def test_no_link_leads_nowhere(page: Path) -> None:
 
 # The comparison with other packages: each of its 82 rows names a test or a page, and a reason if it is no yes.
 
-PAGE = (ROOT / "docs" / "comparison.md").read_text()
-ROWS = re.findall(r"^\| (\d+) \| ([^|]+) \| (yes|partly|no) \| (?:`([^`]+)`|\[([^]]+)\]\(\5\)) \|(.*)\|$", PAGE, re.MULTILINE)
+COMPARISON = (ROOT / "docs" / "comparison.md").read_text()
+ROWS = re.findall(
+    r"^\| (\d+) \| ([^|]+) \| (yes|partly|no) \| (?:`([^`]+)`|\[([^]]+)\]\(\5\)) \|(.*)\|$", COMPARISON, re.MULTILINE
+)
 
 
-def test_the_page_has_the_82_rows_in_their_order() -> None:
+def test_the_comparison_has_its_82_rows_in_their_order() -> None:
     assert [str(number) for number in range(1, 83)] == [row[0] for row in ROWS]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
-def test_a_row_names_a_test_or_a_page_and_a_reason_unless_it_is_a_yes(row: tuple[str, ...]) -> None:
+def test_a_row_of_the_comparison_names_a_test_or_a_page_and_a_reason_unless_it_is_a_yes(row: tuple[str, ...]) -> None:
     _, _, state, test, page, remark = row
     file, _, name = test.partition("::")
 
@@ -65,17 +67,17 @@ def test_a_row_names_a_test_or_a_page_and_a_reason_unless_it_is_a_yes(row: tuple
     assert state == "yes" or re.search(r"(lead|peer).*\.\s*$", remark)
 
 
-def test_the_page_counts_its_rows() -> None:
+def test_the_comparison_counts_its_rows() -> None:
     counts = Counter(row[2] for row in ROWS)
 
-    assert f"{counts['yes']} rows are yes, {counts['partly']} partly, {counts['no']} no." in PAGE
+    assert f"{counts['yes']} rows are yes, {counts['partly']} partly, {counts['no']} no." in COMPARISON
 
 
 # The index of decisions is in order. The index and the pages agree about decisions that a later page replaces.
 
-FOLDER = ROOT / "docs" / "decisions"
-INDEX = (FOLDER / "index.md").read_text("utf-8")
-ROW = re.compile(r"^\| \[(\d{4})\]\(([\w.-]+)\) \|.*$", re.MULTILINE)
+DECISIONS = ROOT / "docs" / "decisions"
+INDEX = (DECISIONS / "index.md").read_text("utf-8")
+DECISION = re.compile(r"^\| \[(\d{4})\]\(([\w.-]+)\) \|.*$", re.MULTILINE)
 
 
 def replaced(text: str) -> set[str]:
@@ -87,19 +89,19 @@ def replaced(text: str) -> set[str]:
     }
 
 
-def test_the_numbers_in_each_group_are_in_order() -> None:
-    groups = [[row[1] for row in ROW.finditer(group)] for group in INDEX.split("\n## ")]
+def test_the_decisions_of_each_group_are_in_order() -> None:
+    groups = [[row[1] for row in DECISION.finditer(group)] for group in INDEX.split("\n## ")]
 
     assert [sorted(group) for group in groups] == groups
 
 
 def test_each_decision_is_in_the_index_once() -> None:
-    assert sorted(path.name for path in FOLDER.glob("0*.md")) == sorted(row[2] for row in ROW.finditer(INDEX))
+    assert sorted(path.name for path in DECISIONS.glob("0*.md")) == sorted(row[2] for row in DECISION.finditer(INDEX))
 
 
 def test_the_index_marks_the_decisions_whose_page_names_a_replacement() -> None:
-    marked = {row[2]: replaced(row[0]) for row in ROW.finditer(INDEX) if replaced(row[0])}
-    heads = {path.name: replaced(path.read_text("utf-8").partition("**Context.**")[0]) for path in FOLDER.glob("0*.md")}
+    marked = {row[2]: replaced(row[0]) for row in DECISION.finditer(INDEX) if replaced(row[0])}
+    heads = {path.name: replaced(path.read_text("utf-8").partition("**Context.**")[0]) for path in DECISIONS.glob("0*.md")}
 
     assert {name: numbers for name, numbers in heads.items() if numbers} == marked
 

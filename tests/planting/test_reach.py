@@ -35,7 +35,7 @@ def test_the_tests_for_a_defect_are_in_the_order_of_their_worth(lines: range, bo
     assert order == KNOWN.order(SOURCE, lines, bound_s)
 
 
-def test_the_tests_of_a_file_of_the_same_name_come_before_quick_tests_of_other_names() -> None:
+def test_the_tests_of_a_file_that_shares_a_word_with_the_source_come_before_quick_tests_of_others() -> None:
     of_the_name, quick = "tests/conformance/test_put.py::test_refused", "tests/conformance/test_get.py::test_quick"
     known = Reach(
         tests={"mqflow/embedded/rules/put_plan.py": {5: [quick, of_the_name]}}, times_s={quick: 0.1, of_the_name: 4.0}

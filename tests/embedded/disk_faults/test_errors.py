@@ -61,7 +61,7 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Disk:
 # ---- a call of the start fails
 
 
-def test_each_fault_at_one_of_the_first_calls_ends_the_start_with_an_error_of_mqflow(disk: Disk, folder: Path) -> None:
+def test_a_start_that_fails_at_one_of_its_first_calls_has_an_error_of_mqflow(disk: Disk, folder: Path) -> None:
     ended = disk.run("tests.embedded.disk_faults.faulty_calls", "0", "0", "1", "12", folder=folder)
 
     tried = msgspec.json.decode(ended.stdout, type=Tried)

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -176,16 +177,21 @@ async def test_each_wait_ends_at_its_own_limit_also_after_a_shorter_wait_was_ans
 
 @pytest.mark.mq_backend("asyncio")
 @pytest.mark.usefixtures("mq")
-async def test_answered_waits_leave_one_timer_which_does_not_end_later_waits() -> None:
-    loop_caller, loop = LoopCaller(), asyncio.get_running_loop()
-    timers = len(loop._scheduled)  # type: ignore[attr-defined]
+async def test_answered_waits_set_one_timer_which_does_not_end_later_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop_caller, loop, timers = LoopCaller(), asyncio.get_running_loop(), list[float]()
+    call_at = loop.call_at
 
+    def counted(when: float, *given: Any, **more: Any) -> asyncio.TimerHandle:
+        timers.append(when)
+        return call_at(when, *given, **more)
+
+    monkeypatch.setattr(loop, "call_at", counted)
     for _ in range(20):
         one_shot = OneShot(loop_caller)
         loop.call_soon(one_shot.pass_on)
         assert await one_shot.comes_within(30)
 
-    assert timers + 1 == len(loop._scheduled)  # type: ignore[attr-defined]
+    assert 1 == len(timers)
     await anyio.sleep(20)
     began = anyio.current_time()
     assert not await OneShot(loop_caller).comes_within(30)

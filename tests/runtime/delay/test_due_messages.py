@@ -258,9 +258,8 @@ async def test_a_wait_asks_for_no_notice_after_its_end() -> None:
         assert ["asked", "withdrawn"] == asked
 
 
-@pytest.mark.parametrize("backout_count", [1, 2])
-async def test_a_skipped_message_is_not_found_again_after_backouts(backout_count: int) -> None:
-    """A get ends the mark of the message. Otherwise two processors would try the same message without a pause."""
+async def test_a_skipped_message_is_not_found_again_after_backouts() -> None:
+    """Each get ends the mark of the message. If the message were found, two processors would try it without a pause."""
     bench = Bench(STAGED)
     async with bench.session() as session:
         staged = await open_staged(session, STAGED)
@@ -270,7 +269,7 @@ async def test_a_skipped_message_is_not_found_again_after_backouts(backout_count
         handle = bench.connection.open(STAGED, OpenOption.INPUT_SHARED)
 
         staged.skip(seen)
-        for _ in range(backout_count):
+        for _ in range(2):
             bench.connection.get(handle, _IN_UNIT)
             bench.connection.backout()
             assert 2.0 == await bench.next_s(staged)
