@@ -166,7 +166,7 @@ def _stage(
     staging = _staging_queue(state)
     copies = [_copy(state, publication, subscription, header) for subscription in subscriptions]
     if copies:
-        _check_staging(state, staging, len(copies), len(copies[0][1]))
+        _check_staging(state, staging, len(copies), max(len(data) for _, data in copies))
     unit.check_room(len(copies), state.attributes.max_uncommitted_messages)
     for descriptor, data in copies:
         place(state, unit, staging, descriptor, data, publication.now_s)

@@ -24,6 +24,7 @@ from mqflow.verbs import GetOptions, ObjectDescriptor
 
 NEXT = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT)
 PERSISTENT = MessageDescriptor(persistence=1, priority=0)
+TOPIC = ObjectDescriptor(object_type=ObjectType.TOPIC, object_string="a")
 
 
 @pytest.fixture
@@ -63,6 +64,20 @@ def test_outside_a_unit_of_work_the_message_is_staged_at_once(
     assert got is not None
     assert put.descriptor.message_id == got.descriptor.correlation_id
     assert ("LATER", "QM1") == (put.resolved_queue, put.resolved_queue_manager)
+
+
+def test_a_processor_that_waits_for_a_staged_message_is_woken_once(
+    queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection, clock: VirtualClock
+) -> None:
+    woken: list[str] = []
+    queue_manager.when_staged(lambda: woken.append("first"))
+    assert [] == woken
+
+    for _ in range(2):
+        connection.put1("LATER", *asked(clock), PutOption.NO_SYNCPOINT)
+    queue_manager.when_staged(lambda: woken.append("second"))
+
+    assert ["first", "second"] == woken
 
 
 def test_a_unit_of_work_takes_no_more_delayed_messages_than_others(
@@ -130,8 +145,7 @@ def test_a_publication_for_the_staging_queue_does_not_go_round_for_ever(
     mqsc.run("ALTER TOPIC(SYSTEM.BASE.TOPIC) PMSGDLV(ALLAVAIL) NPMSGDLV(ALLAVAIL)", queue_manager.administration)
     handle = connection.open(STAGING, OpenOption.OUTPUT)
     connection.subscribe(SubscriptionDescriptor(object_string="a", options=SubscribeOption.CREATE), handle)
-    topic = ObjectDescriptor(object_type=ObjectType.TOPIC, object_string="a")
-    connection.put1(topic, *asked(clock), PutOption.NO_SYNCPOINT)
+    connection.put1(TOPIC, *asked(clock), PutOption.NO_SYNCPOINT)
     clock.advance(2)
     found = connection.get(connection.open(STAGING, OpenOption.BROWSE), NEXT)
     assert found is not None
@@ -141,4 +155,21 @@ def test_a_publication_for_the_staging_queue_does_not_go_round_for_ever(
     connection.commit()
 
     assert moved is not None
+    assert 0 == depth(queue_manager)
+
+
+@pytest.mark.parametrize("longer", ["1", "2"])
+def test_a_delayed_publication_is_refused_if_one_copy_is_too_long_for_the_staging_queue(
+    queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection, clock: VirtualClock, longer: str
+) -> None:
+    mqsc.run(
+        "ALTER TOPIC(SYSTEM.BASE.TOPIC) PMSGDLV(ALLAVAIL)\n"
+        "DEFINE SUB(1) TOPICSTR('a') DEST(LATER)\nDEFINE SUB(2) TOPICSTR('a') DEST(LATER)\n"
+        f"ALTER SUB({longer}) USERDATA('{'x' * 1_000}')\nALTER QLOCAL({STAGING}) MAXMSGL(1000)",
+        queue_manager.administration,
+    )
+
+    with pytest.raises(MQIError, match="2030"):
+        connection.put1(TOPIC, *asked(clock), PutOption.NO_SYNCPOINT)
+
     assert 0 == depth(queue_manager)
