@@ -32,11 +32,9 @@ def end_connection(state: QueueManagerState, connection: ConnectionState, reason
             settle.back_out(state, connection.ahead.popleft().unit)
         for subscription in connection.subscriptions:
             close_subscription(state, subscription, CloseOption.NONE)
-        connection.subscriptions.clear()
         for handle in connection.handles:
             interrupt(handle)
             close_handle(state, handle, CloseOption.NONE)
-        connection.handles.clear()
         state.connections.discard(connection)
         if state.stops_when_empty and not state.connections:
             settle.stop(state, Reason.Q_MGR_STOPPING)

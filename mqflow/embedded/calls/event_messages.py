@@ -187,4 +187,4 @@ def _put(state: QueueManagerState, queue_name: str, command: int, reason: int, p
     place(state, unit, queue, descriptor, body, now_s)
     if unit is not None:
         with suppress(MQIError):
-            begin_commit(state, unit, lambda _: None, counted=False)
+            begin_commit(state, unit, lambda _: None)

@@ -239,7 +239,7 @@ def _discard(state: QueueManagerState, own_unit: UnitOfWork, message: QueuedMess
         own_unit.discarded.append(message.serial)
         own_unit.undo.append(partial(state.store.write, removed, None))
     with suppress(MQIError):
-        begin_commit(state, own_unit, lambda _: None, counted=False)
+        begin_commit(state, own_unit, lambda _: None)
 
 
 def _as_got(

@@ -66,7 +66,6 @@ def stop_waiting(handle: ObjectHandle) -> None:
     """Withdraw the wait of a handle, if the handle has a wait."""
     if handle.waiter is not None:
         withdraw(handle.waiter)
-        handle.waiter = None
 
 
 def interrupt(handle: ObjectHandle) -> None:

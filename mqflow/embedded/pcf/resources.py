@@ -172,7 +172,7 @@ class ResourcePublisher:
         publication, unit = publication_now(state, topic, self._descriptor(), body), UnitOfWork()
         with suppress(Refusal, MQIError):  # for example, the queue of the subscription is full: the next publication follows
             place_copies(state, unit, publication, matching_subscriptions(state, publication))
-            begin_commit(state, unit, lambda _: None, counted=False)
+            begin_commit(state, unit, lambda _: None)
 
     def _resources(self, subscription: Subscription) -> Iterator[tuple[str, _Resource]]:
         """Yield the topics of figures that the subscription matches."""

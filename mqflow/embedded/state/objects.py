@@ -223,6 +223,7 @@ class ObjectHandle:
         self.marks: set[int] = set()
         #: The descriptor of the last message got, if the handle was opened with SAVE_ALL_CONTEXT.
         self.saved_context: MessageDescriptor | None = None
+        #: The last wait, which can be over.
         self.waiter: Waiter | None = None
         #: The compiled selection string; None without a selection string.
         self.selector: Selector | None = None
