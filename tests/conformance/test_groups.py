@@ -297,13 +297,14 @@ def test_a_get_in_physical_order_warns_of_an_incomplete_group(queue: str, progra
     assert Reason.NONE == program.got(queue).reason
 
 
-def test_a_browse_is_in_logical_order_from_the_first_on_or_never(queue: str, program: Program) -> None:
+@pytest.mark.parametrize("begins", [GetOption.BROWSE_FIRST, GetOption.BROWSE_NEXT])
+def test_a_browse_is_in_logical_order_from_the_first_on_or_never(queue: str, program: Program, begins: GetOption) -> None:
     for body in (b"1", b"2"):
         program.put(queue, body)
     handle = program.open(queue, OpenOption.BROWSE)
     next_logically = GetOption.BROWSE_NEXT | GetOption.LOGICAL_ORDER
 
-    program.browse(handle, GetOption.BROWSE_FIRST)
+    program.browse(handle, begins)
     with refused(Reason.INCONSISTENT_BROWSE):
         program.browse(handle, next_logically)
     program.browse(handle, GetOption.BROWSE_FIRST | GetOption.LOGICAL_ORDER)

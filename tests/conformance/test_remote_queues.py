@@ -200,6 +200,19 @@ def test_a_queue_manager_alias_in_use_is_altered_only_by_force_and_the_next_put_
     defined(far, f"DELETE QREMOTE({alias})")
 
 
+def test_a_forced_alteration_of_a_transmission_queue_makes_older_handles_2041_and_no_later_one(
+    far: UnderTest, program: Program
+) -> None:
+    older = program.open("ORDERS", OpenOption.OUTPUT)
+    defined(far, "ALTER QLOCAL(TO.FAR) USAGE(NORMAL) FORCE\nALTER QLOCAL(TO.FAR) USAGE(XMITQ) FORCE")
+
+    with refused(Reason.OBJECT_CHANGED):
+        program.put(older)
+    program.put(program.open("ORDERS", OpenOption.OUTPUT))
+
+    assert 1 == far.depth("TO.FAR")
+
+
 @pytest.mark.parametrize("manager", ["FAR", "FURTHER"])
 def test_a_report_to_another_queue_manager_waits_on_the_transmission_queue(
     far: UnderTest, program: Program, manager: str

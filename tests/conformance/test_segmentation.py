@@ -8,7 +8,7 @@ MsgFlags says that the message is the only segment; rc2030, rc2243, rc2244, rc22
 import pytest
 
 from mqflow.mqi.descriptor import NO_ID
-from mqflow.mqi.options import GetOption, MatchOption, MessageFlag, OpenOption, Persistence, PutOption
+from mqflow.mqi.options import GetOption, MatchOption, MessageFlag, OpenOption, Persistence, PutOption, Report
 from mqflow.mqi.reason_codes import Reason
 from tests.conformance.programs import Program
 from tests.conformance.test_groups import Y, bodies, put, put_physically
@@ -141,6 +141,19 @@ def test_a_backout_of_the_put_removes_each_segment(queue_manager: UnderTest, nar
     program.backout()
 
     assert 0 == queue_manager.depth(narrow)
+
+
+def test_each_segment_and_each_of_its_reports_count_for_maxumsgs(
+    queue_manager: UnderTest, narrow: str, queue: str, program: Program
+) -> None:
+    queue_manager.administration.alter_queue_manager({"max_uncommitted_messages": 8})
+    put(program, narrow, BODY, ALLOWED, IN_UNIT)
+    with refused(Reason.SYNCPOINT_LIMIT_REACHED):
+        put(program, narrow, BODY, ALLOWED, IN_UNIT, report=int(Report.COA), reply_to_queue=queue)
+    program.backout()
+
+    put(program, narrow, BODY, ALLOWED, IN_UNIT, report=int(Report.COA), reply_to_queue=queue)
+    assert (4, 4) == (queue_manager.depth(narrow), queue_manager.depth(queue))
 
 
 @pytest.mark.parametrize("persistence", list(Persistence)[:2])

@@ -131,17 +131,21 @@ def test_a_managed_queue_of_a_model_that_does_not_exist_is_2085(queue_manager: U
         subscribe(program, "A")
 
 
-def test_a_refused_subscription_leaves_no_managed_queue(queue_manager: UnderTest, program: Program) -> None:
+def test_a_refused_subscription_leaves_no_managed_queue_and_no_handle(
+    queue_manager: UnderTest, program: Program, queue: str
+) -> None:
     mqsc(
         queue_manager,
         "DEFINE QMODEL(NARROW) MAXDEPTH(1)\nDEFINE TOPIC(A) TOPICSTR('A') MNDURMDL(NARROW) NPMSGDLV(ALL) USEDLQ(NO)",
     )
     for topic in ("A/B", "A/C"):
         publish(program, topic, b"", PutOption.RETAIN | PutOption.NO_SYNCPOINT)
+    queue_manager.administration.alter_queue_manager({"max_handles": 1})
 
     with refused(Reason.RETAINED_NOT_DELIVERED):
         subscribe(program, "A/#")
 
+    program.open(queue)
     assert [] == [each.name for each in queue_manager.administration.queues() if each.name.startswith("SYSTEM.MANAGED")]
 
 
@@ -218,6 +222,18 @@ def test_a_publication_that_cannot_be_delivered_goes_to_the_dead_letter_queue(
     dead = program.got("DLQ")
     assert ("MQDEAD", b"one") == (dead.descriptor.format, dead.body[172:])
     assert Reason.Q_FULL == int.from_bytes(dead.body[8:12], "little")
+
+
+@pytest.mark.parametrize("inhibited", ["TARGET", "ALIAS"])
+def test_an_inhibited_queue_or_alias_gets_no_publication(queue_manager: UnderTest, program: Program, inhibited: str) -> None:
+    alias = queue_manager.define_alias("ALIAS", queue_manager.define("TARGET"))
+    mqsc(queue_manager, f"DEFINE SUB(S) TOPICSTR('A') DEST({alias})")
+    queue_manager.administration.alter(inhibited, {"put_inhibited": True})
+
+    with refused(Reason.PUBLICATION_FAILURE):
+        publish(program, "A", b"one", persistence=PERSISTENT)
+
+    assert 0 == queue_manager.depth("TARGET")
 
 
 def test_the_copies_of_one_publication_count_towards_the_depth_of_their_queue(

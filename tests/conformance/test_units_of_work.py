@@ -209,13 +209,14 @@ def test_a_unit_of_work_at_its_limit_stays_usable(queue_manager: UnderTest, queu
     assert [b"one"] == program.bodies(queue)
 
 
+@pytest.mark.parametrize("persistence", [0, 1])
 def test_operations_outside_the_unit_of_work_do_not_count_for_maxumsgs(
-    queue_manager: UnderTest, queue: str, program: Program
+    queue_manager: UnderTest, queue: str, program: Program, persistence: int
 ) -> None:
     queue_manager.administration.alter_queue_manager({"max_uncommitted_messages": 1})
     program.put_in_unit(queue, b"in")
 
-    program.put(queue, b"out")
+    program.put(queue, b"out", persistence=persistence)
 
     assert [b"out"] == program.bodies(queue)
 

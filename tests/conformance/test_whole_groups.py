@@ -62,14 +62,15 @@ def test_in_physical_order_the_rest_of_a_group_that_was_begun_is_not_whole(queue
     assert [b"Y2", b"Y3"] == bodies(program, queue, GetOption.NO_SYNCPOINT)
 
 
-def test_a_message_of_a_group_that_another_unit_of_work_holds_is_not_available(
-    queue: str, program: Program, other: Program
+@pytest.mark.parametrize("held", [GetOption.SYNCPOINT, GetOption.BROWSE_FIRST | GetOption.LOCK], ids=["in a unit", "locked"])
+def test_a_message_of_a_group_that_another_program_holds_is_not_available(
+    queue: str, program: Program, other: Program, held: GetOption
 ) -> None:
     put_physically(program, queue, Y1, Y2, Y3)
-    assert b"Y2" == other.got(queue, GetOption.SYNCPOINT, sequence_number=2).body
+    assert b"Y2" == other.got(queue, held, sequence_number=2).body
 
     assert program.get(queue, WHOLE_IN_ORDER) is None
-    other.backout()
+    other.killed()
     assert [b"Y1", b"Y2", b"Y3"] == bodies(program, queue, WHOLE_IN_ORDER)
 
 

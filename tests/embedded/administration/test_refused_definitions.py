@@ -397,6 +397,18 @@ def test_a_refused_alteration_of_a_subscription_changes_nothing_and_leaves_it_un
     assert "" == rig.connection.subscribe(DURABLE).descriptor.user_data
 
 
+def test_a_refused_alteration_of_a_subscription_leaves_the_given_queue_open(rig: Rig) -> None:
+    wanted = replace(DURABLE, options=DURABLE.options & ~SubscribeOption.MANAGED)
+    handle = rig.connection.open("Q", EVERYTHING)
+    rig.connection.close(rig.connection.subscribe(wanted, handle).handle)
+    altering = replace(wanted, options=wanted.options & ~SubscribeOption.RESUME | SubscribeOption.ALTER)
+
+    with rig.full():
+        rig.connection.subscribe(altering, handle)
+
+    assert rig.connection.get(handle, NEXT) is None
+
+
 def test_an_alteration_that_is_refused_after_the_end_of_its_connection_changes_nothing(rig: Rig) -> None:
     first = rig.connection.subscribe(DURABLE)
     rig.connection.close(first.handle)

@@ -20,6 +20,8 @@ def test_the_names_of_a_namelist_are_one_text_with_48_characters_for_each() -> N
         assert {NAME_COUNT: 2, NAMES: "ONE".ljust(48) + "TWO".ljust(48)} == connection.inquire(
             handle, [NAME_COUNT, NAMES]
         ).values
+        with refused(Reason.SELECTOR_ERROR):
+            connection.inquire(handle, [NAME_COUNT, TRIGGER_DATA])
 
         run("DELETE NAMELIST(N)", queue_manager.administration)
         with refused(Reason.OBJECT_CHANGED):

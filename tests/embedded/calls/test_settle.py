@@ -17,6 +17,7 @@ from mqflow.embedded.storage.store import (
     Snapshot,
 )
 from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.authorities import Authority, AuthorityKind
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import CloseOption, GetOption, MessageFlag, ObjectType, OpenOption, PutOption, Report, SubscribeOption
@@ -126,6 +127,7 @@ def test_a_message_got_is_gone_when_that_is_durable_and_not_before(rig: Rig) -> 
     rig.store.answer()
 
     assert (1, 0) == (before, rig.depth())
+    assert 0 == rig.queue_manager._state.pages.bytes
 
 
 def test_one_unit_of_work_is_one_write(rig: Rig) -> None:
@@ -642,6 +644,17 @@ def test_a_temporary_dynamic_queue_is_never_written(rig: Rig) -> None:
     rig.connection.close(handle)
 
     assert [] == rig.store.kinds()
+
+
+def test_the_authority_records_of_a_temporary_dynamic_queue_end_with_it_in_the_store_too(rig: Rig) -> None:
+    handle = rig.connection.open(ObjectDescriptor("SYSTEM.DEFAULT.MODEL.QUEUE", dynamic_name="T"), EVERYTHING)
+    authorities = rig.queue_manager.administration.authorities
+    authorities.set(AuthorityKind.QUEUE, "T", "bob", group=False, add=[Authority.PUT], remove=[])
+    rig.store.written.clear()
+
+    rig.connection.close(handle)
+
+    assert ["ObjectDeleted"] == rig.store.kinds()
 
 
 def test_a_new_store_gets_the_queue_manager_and_its_system_queues() -> None:

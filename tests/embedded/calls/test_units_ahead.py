@@ -178,15 +178,15 @@ def test_a_unit_that_needs_no_disk_is_followed_by_the_next() -> None:
         assert (b"2", 1) == (second.body, second.descriptor.backout_count)
 
 
-def test_a_put_belongs_to_the_open_unit_and_passes_on_the_context_of_its_message(rig: Rig) -> None:
+def test_a_put_belongs_to_the_open_unit_and_passes_on_the_context_of_its_last_message(rig: Rig) -> None:
     rig.queue_manager.administration.define(QueueAttributes(name="IN"))
     rig.queue_manager.administration.define(QueueAttributes(name="OUT"))
-    for name in ("first", "second"):
+    for name in ("first", "second", "third"):
         producer = rig.queue_manager.connect(application_name=name)
         producer.put1("IN", PERSISTENT, name.encode(), PutOption.NO_SYNCPOINT)
     source = rig.connection.open("IN", OpenOption.INPUT_SHARED | OpenOption.SAVE_ALL_CONTEXT)
     target = rig.connection.open("OUT", OpenOption.OUTPUT | OpenOption.PASS_ALL_CONTEXT)
-    rig.connection.take_ahead(source, IN_UNIT, most=1, units=2, bytes_max=1_000)
+    rig.connection.take_ahead(source, IN_UNIT, most=2, units=2, bytes_max=1_000)
 
     options = PutOption.SYNCPOINT | PutOption.PASS_ALL_CONTEXT
     names = []
@@ -195,7 +195,7 @@ def test_a_put_belongs_to_the_open_unit_and_passes_on_the_context_of_its_message
         names.append(put.descriptor.put_application_name.strip())
         commit_first(rig)
 
-    assert ["first", "second"] == names
+    assert ["second", "third"] == names
 
 
 def test_a_message_that_was_backed_out_is_no_unit_ahead(rig: Rig) -> None:
