@@ -6,6 +6,7 @@ rc2242, rc2245, rc2247, rc2252, rc2253, rc2259.
 
 import pytest
 
+from mqflow.many_verbs import put_many
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 from mqflow.mqi.options import GetOption, MessageFlag, MessageType, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
@@ -183,6 +184,15 @@ def test_a_put_in_physical_order_warns_of_an_incomplete_group(queue: str, progra
         warned.reason,
         put(program, queue, b"z", 0, PutOption.NO_SYNCPOINT).reason,
     )
+
+
+def test_of_many_puts_in_physical_order_only_the_first_warns_of_an_incomplete_group(queue: str, program: Program) -> None:
+    put(program, queue, b"x", IN_GROUP)
+    like = MessageDescriptor()
+
+    made = put_many(program.connection, program.handle(queue), [(like, b"y"), (like, b"z")], PutOption.SYNCPOINT)
+
+    assert [Reason.INCOMPLETE_GROUP, Reason.NONE] == [each.reason for each in made.puts]
 
 
 def test_logical_order_goes_on_where_a_put_in_physical_order_left_off(queue: str, program: Program) -> None:

@@ -189,8 +189,9 @@ def put_messages(
         if like is not None and descriptor is last:
             put = _put_like(state, handle, like, body)
         else:
+            repeats = _repeats(handle, descriptor, plan)
             put = put_message(state, handle, descriptor, body, options, context).value
-            last, like = descriptor, put if _repeats(handle, descriptor, plan) else None
+            last, like = descriptor, put if repeats else None
         puts.append(put)
     return Pending(None)
 
@@ -238,7 +239,10 @@ def _put_like(state: QueueManagerState, handle: ObjectHandle, like: Put, body: b
 
 
 def _repeats(handle: ObjectHandle, descriptor: MessageDescriptor, plan: PutPlan) -> bool:
-    """True if a next message with the same descriptor differs from this message only in MsgId, body and position."""
+    """True if a next message with the same descriptor differs only in MsgId, body and position. Call it before the put.
+
+    Only the put that interrupts a group or a logical message warns, so a put after it has another reason.
+    """
     return not (
         handle.topic is not None
         or handle.remote is not None
