@@ -101,7 +101,7 @@ class QueueWatcher:
         now, last = state.clock.monotonic(), self._triggered_at.get(queue.name)
         if not triggers(
             attributes,
-            qualifying=_qualifying(state, queue, arrived),
+            qualifying=_qualifying(state, queue, unit, arrived),
             arrived=arrived is not None,
             input_count=len(input_handles(queue)),
             since_last_ms=None if last is None else (now - last) * 1000,
@@ -157,7 +157,7 @@ def _message(queue: QueueAttributes, values: Mapping[str, Any]) -> TriggerMessag
     )
 
 
-def _qualifying(state: QueueManagerState, queue: LocalQueue, arrived: QueuedMessage | None) -> int:
+def _qualifying(state: QueueManagerState, queue: LocalQueue, unit: UnitOfWork | None, arrived: QueuedMessage | None) -> int:
     """Return the number of messages with priority TRIGMPRI or higher, committed or not. It can stop a little above TRIGDPTH.
 
     Source: q026930: "the queue manager counts both committed and uncommitted messages" (queues that are not shared).
@@ -174,6 +174,6 @@ def _qualifying(state: QueueManagerState, queue: LocalQueue, arrived: QueuedMess
         found = sum(1 for _ in islice(available, enough))
     key = None if arrived is None else arrived.key
     if found < enough and queue.uncommitted:
-        others = (each for each in state.uncommitted(queue) if each.descriptor.priority >= lowest and each.key != key)
+        others = (each for each in state.uncommitted(queue, unit) if each.descriptor.priority >= lowest and each.key != key)
         found += sum(1 for _ in islice(others, enough - found))
     return found + (key is not None and not queue.holds(key))

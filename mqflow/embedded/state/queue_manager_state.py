@@ -262,9 +262,14 @@ class QueueManagerState:
         of_all = self.attributes.queue_monitoring
         return of_all >= 0 and (of_all if queue.monitoring == _AS_QMGR else queue.monitoring) > 0
 
-    def uncommitted(self, queue: LocalQueue) -> Iterator[QueuedMessage]:
-        """Yield the messages of the queue that units of work have put or got. The cost grows with the units of work."""
+    def uncommitted(self, queue: LocalQueue, of_the_call: UnitOfWork | None) -> Iterator[QueuedMessage]:
+        """Yield the messages of the queue that units of work have put or got. The cost grows with the units of work.
+
+        `of_the_call` is the unit of work of the present call, which can be separate from the connection's.
+        """
         units = set(self.in_commit)
+        if of_the_call is not None:
+            units.add(of_the_call)
         for connection in self.connections | self.system_connections:
             units.add(connection.unit_of_work)
             units.update(ahead.unit for ahead in connection.ahead)

@@ -14,7 +14,7 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers.trigger import TriggerMessage, to_bytes
-from mqflow.mqi.options import Encoding, Format, GetOption, OpenOption, PutOption
+from mqflow.mqi.options import Encoding, Format, GetOption, MessageFlag, OpenOption, PutOption
 from mqflow.verbs import GetOptions, Got
 from tests.conformance.under_test import ManualClock
 from tests.embedded.storage.scripted_store import ScriptedStore
@@ -222,6 +222,16 @@ def test_messages_of_a_commit_that_waits_for_the_store_count_for_trigmpri_once()
         assert [False, True] == counted
 
 
+@pytest.mark.parametrize("lowest", [0, 5])
+def test_first_triggers_once_for_the_segments_of_a_message_outside_a_unit_of_work(rig: Rig, lowest: int) -> None:
+    rig.run(f"ALTER QLOCAL(Q) MAXMSGL(16) TRIGMPRI({lowest})")
+    descriptor = MessageDescriptor(priority=5, message_flags=MessageFlag.SEGMENTATION_ALLOWED)
+
+    rig.program.put1("Q", descriptor, bytes(48), PutOption.NO_SYNCPOINT)
+
+    assert 1 == len(rig.triggers())
+
+
 def test_a_trigger_of_a_unit_of_work_waits_for_its_end_and_comes_also_after_a_backout(rig: Rig) -> None:
     for end in (rig.program.commit, rig.program.backout):
         rig.drain(1)
@@ -248,6 +258,15 @@ def test_switching_the_trigger_on_triggers_for_the_messages_that_are_there(rig: 
     assert 0 == len(rig.triggers())
 
     rig.run("ALTER QLOCAL(Q) TRIGGER")
+
+    assert 1 == len(rig.triggers())
+
+
+def test_switching_the_trigger_of_a_temporary_queue_on_triggers_too(rig: Rig) -> None:
+    handle = rig.program.open("SYSTEM.DEFAULT.MODEL.QUEUE", OpenOption.OUTPUT)
+    rig.program.put(handle, MessageDescriptor(persistence=0), b"1", PutOption.NO_SYNCPOINT)
+
+    rig.run(f"ALTER QLOCAL({handle.name}) TRIGGER PROCESS(RUN) INITQ(INIT)")
 
     assert 1 == len(rig.triggers())
 
@@ -287,10 +306,14 @@ def test_a_queue_whose_trigger_messages_come_back_to_it_triggers_once_for_a_mess
     assert 2 == sum(rig.queue_manager.administration.queue_status(name).depth for name in queues)
 
 
-def test_a_count_for_trigmpri_reads_no_message_from_disk() -> None:
+@pytest.mark.parametrize(("sequence", "lowest"), [(0, 5), (1, 0)], ids=["PRIORITY", "FIFO, and each message counts"])
+def test_a_count_for_trigmpri_reads_no_message_from_disk(sequence: int, lowest: int) -> None:
     known = QueueManagerAttributes(name="QM1")
     serials = (StoredSerials("Q", 0, (1, 2)), StoredSerials("Q", 7, (3,)))
-    queue = QueueAttributes(name="Q", trigger=True, trigger_message_priority=5, process="RUN", initiation_queue="INIT")
+    queue = QueueAttributes(
+        name="Q", trigger=True, trigger_message_priority=lowest, process="RUN", initiation_queue="INIT",
+        message_delivery_sequence=sequence,
+    )  # fmt: skip
     snapshot = Snapshot(queue_manager=known, queues=(queue, QueueAttributes(name="INIT")), serials=serials, next_serial=4)
     store = ScriptedStore(snapshot=snapshot)
     with EmbeddedQueueManager("QM1", store=store) as queue_manager:
