@@ -294,13 +294,7 @@ def _take_back(state: QueueManagerState, handle: SubscriptionHandle) -> Pending[
     if pending.changes is None:
         close_queue()
         return pending
-
-    def drop_and_close() -> None:
-        if pending.then is not None:
-            pending.then()
-        close_queue()
-
-    return structs.replace(pending.undone_by(close_queue), then=drop_and_close)
+    return structs.replace(pending.undone_by(close_queue), then=close_queue)  # the close also deletes the managed queue
 
 
 def _close_unreturned(state: QueueManagerState, handle: SubscriptionHandle) -> None:

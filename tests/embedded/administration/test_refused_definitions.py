@@ -7,6 +7,7 @@ from threading import Thread
 import pytest
 from msgspec.structs import replace
 
+from mqflow.embedded.calls.open import PERMANENT_DYNAMIC
 from mqflow.embedded.mqsc import Verdict, run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.rules.trigger import TRIGGER_DEPTH
@@ -385,16 +386,21 @@ def test_a_subscription_that_is_ended_takes_its_queue_along(rig: Rig) -> None:
     assert rig.administration.queue(subscribed.queue.name) is None
 
 
-def test_a_refused_alteration_of_a_subscription_changes_nothing_and_leaves_it_unused(rig: Rig) -> None:
-    first = rig.connection.subscribe(DURABLE)
+@pytest.mark.parametrize("queue", ["", "Q"], ids=["managed", "not managed"])
+def test_a_refused_alteration_of_a_subscription_changes_nothing_and_leaves_it_unused(rig: Rig, queue: str) -> None:
+    wanted = replace(DURABLE, options=DURABLE.options & ~SubscribeOption.MANAGED) if queue else DURABLE
+    first = rig.connection.subscribe(wanted, rig.connection.open(queue, EVERYTHING) if queue else None)
     rig.connection.close(first.handle)
     rig.connection.close(first.queue)
-    altering = replace(DURABLE, options=DURABLE.options & ~SubscribeOption.RESUME | SubscribeOption.ALTER, user_data="other")
+    altering = replace(wanted, options=wanted.options & ~SubscribeOption.RESUME | SubscribeOption.ALTER, user_data="other")
 
     with rig.full():
         rig.connection.subscribe(altering)
 
-    assert "" == rig.connection.subscribe(DURABLE).descriptor.user_data
+    found = rig.administration.queue(first.queue.name)
+    assert found is not None
+    assert 0 == found.open_input_count
+    assert "" == rig.connection.subscribe(wanted).descriptor.user_data
 
 
 def test_a_refused_alteration_of_a_subscription_leaves_the_given_queue_open(rig: Rig) -> None:
@@ -462,20 +468,23 @@ class NoRoomForMessages(ScriptedStore):
             super().write(changes, done)
 
 
-@pytest.mark.parametrize("by", ["application", "administrator"])
+@pytest.mark.parametrize("by", ["application", "application, not durable", "administrator"])
 def test_a_subscription_is_not_made_without_room_for_its_retained_publications(by: str) -> None:
     store = NoRoomForMessages()
     with EmbeddedQueueManager("QM1", store=store) as queue_manager:
+        queue_manager.administration.alter("SYSTEM.NDURABLE.MODEL.QUEUE", {"definition_type": PERMANENT_DYNAMIC})
         connection, publishing = queue_manager.connect(), queue_manager.administration.publishing
         connection.put1(ORDERS, MessageDescriptor(persistence=1), b"1", PutOption.RETAIN)
         queues = queue_manager.administration.queues()
 
         store.refuses = FULL
         with refused(Reason.STORAGE_MEDIUM_FULL):
-            if by == "application":
+            if by == "administrator":
+                publishing.define_subscription("S", {"topic_string": "orders", "destination_class": 1})
+            elif by == "application":
                 connection.subscribe(DURABLE)
             else:
-                publishing.define_subscription("S", {"topic_string": "orders", "destination_class": 1})
+                connection.subscribe(replace(DURABLE, options=SubscribeOption.CREATE | SubscribeOption.MANAGED))
         left = (publishing.subscriptions(), queue_manager.administration.queues())
         store.refuses = None
         again = connection.subscribe(DURABLE)
