@@ -91,6 +91,13 @@ def test_a_temporary_queue_outlives_the_closing_of_other_handles(program: Progra
     assert program.get(creating) is not None
 
 
+def test_a_model_can_be_deleted_while_its_queue_is_open(queue_manager: UnderTest, program: Program) -> None:
+    handle = program.open("TEMP.MODEL")
+    queue_manager.administration.delete("TEMP.MODEL")
+
+    program.put(handle, b"1")
+
+
 @pytest.mark.parametrize("end", ["disconnect", "kill"])
 def test_a_temporary_queue_goes_with_its_program(queue_manager: UnderTest, program: Program, end: str) -> None:
     name = program.open("TEMP.MODEL").name

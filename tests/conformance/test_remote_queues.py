@@ -8,7 +8,7 @@ import pytest
 
 from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 from mqflow.mqi.headers.dead_letter import parse
 from mqflow.mqi.headers.transmission import XQH_BYTES
 from mqflow.mqi.options import Encoding, Format, GetOption, MessageFlag, OpenOption, PutOption, Report
@@ -105,8 +105,14 @@ def test_a_message_of_a_group_has_its_group_in_an_mqmde(far: UnderTest, program:
     descriptor = MessageDescriptor(group_id=b"G" * 24, message_flags=MessageFlag.MSG_IN_GROUP)
     program.connection.put1("ORDERS", descriptor, b"1", PutOption.NO_SYNCPOINT)
 
-    body = program.got(program.open("TO.FAR", OpenOption.INPUT_SHARED), GetOption.NO_SYNCPOINT).body
-    assert (b"MDE ", b"1") == (body[XQH_BYTES : XQH_BYTES + 4], body[-1:])
+    got = program.got(program.open("TO.FAR", OpenOption.INPUT_SHARED), GetOption.NO_SYNCPOINT)
+    assert (b"MDE ", b"1") == (got.body[XQH_BYTES : XQH_BYTES + 4], got.body[-1:])
+    assert (NO_ID, 1, 0, 0) == (
+        got.descriptor.group_id,
+        got.descriptor.sequence_number,
+        got.descriptor.offset,
+        got.descriptor.message_flags,
+    )
 
 
 def test_a_queue_of_another_queue_manager_is_reached_by_the_transmission_queue_of_its_name(

@@ -74,6 +74,13 @@ def test_a_message_of_a_group_that_another_program_holds_is_not_available(
     assert [b"Y1", b"Y2", b"Y3"] == bodies(program, queue, WHOLE_IN_ORDER)
 
 
+def test_a_locked_message_outside_of_the_group_makes_no_group_incomplete(queue: str, program: Program, other: Program) -> None:
+    put_physically(program, queue, ALONE, Y1, Y2, Y3)
+    assert b"A" == other.got(queue, GetOption.BROWSE_FIRST | GetOption.LOCK).body
+
+    assert [b"Y1", b"Y2", b"Y3"] == bodies(program, queue, WHOLE_IN_ORDER)
+
+
 def test_a_browse_finds_only_complete_groups(queue: str, program: Program) -> None:
     put_physically(program, queue, Y1, Y2, Z2, Z1)
     handle = program.open(queue, OpenOption.BROWSE)

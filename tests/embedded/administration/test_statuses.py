@@ -19,7 +19,7 @@ from mqflow.mqi.pcf.structures import CFBS, CFIL, CFIN, CFST
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import GetOptions, ObjectDescriptor
-from tests.conformance.under_test import refused
+from tests.conformance.under_test import ManualClock, refused
 from tests.embedded.administration.commanding import Commander
 
 Q_NAME, Q_MGR_NAME, TOPIC_STRING, SUB_NAME, SUB_ID = 2016, 2015, 2094, 3152, 7016
@@ -227,6 +227,21 @@ def test_the_status_of_a_subscription_is_found_by_name_and_by_identifier(
 
     assert ("A", "prices/gold", 4) == (by_name[SUB_NAME], by_name[TOPIC_STRING], by_name[MESSAGE_COUNT])
     assert by_name == by_identifier
+
+
+def test_the_status_of_a_subscription_has_the_time_of_its_last_resume() -> None:
+    clock = ManualClock()
+    with EmbeddedQueueManager("QM1", clock=clock) as queue_manager:
+        first, second = queue_manager.connect(), queue_manager.connect()
+        subscribe(first, "A")
+        first.disconnect()
+        [created] = shown(queue_manager, "DISPLAY SBSTATUS(A) RESMDATE RESMTIME")
+        clock.advance(86_405)
+        second.subscribe(SubscriptionDescriptor(options=SubscribeOption.RESUME, name="A", object_string="prices/gold"))
+        [resumed] = shown(queue_manager, "DISPLAY SBSTATUS(A) RESMDATE RESMTIME")
+
+    assert ("", "") == (created["RESMDATE"], created["RESMTIME"])
+    assert ("2026-01-03", "03.04.10") == (resumed["RESMDATE"], resumed["RESMTIME"])
 
 
 # Authorities

@@ -7,7 +7,7 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.testing.virtual_clock import VirtualClock
-from mqflow.verbs import GetOptions
+from mqflow.verbs import GetOptions, ObjectDescriptor
 
 QUEUE = "Q"
 MARKING = GetOptions(options=GetOption.BROWSE_FIRST | GetOption.UNMARKED_BROWSE_MSG | GetOption.MARK_BROWSE_HANDLE)
@@ -45,9 +45,9 @@ def test_a_closed_handle_no_longer_follows_the_messages_of_the_queue() -> None:
         keeps = connection.open(QUEUE, OpenOption.BROWSE | OpenOption.OUTPUT)
         connection.put(keeps, MessageDescriptor(), b"", PutOption.NO_SYNCPOINT)
         for _ in range(3):
-            marks = connection.open(QUEUE, OpenOption.BROWSE)
+            marks = connection.open(ObjectDescriptor(QUEUE, selection="JMSPriority >= 0"), OpenOption.BROWSE)
             assert connection.get(marks, MARKING) is not None
             connection.close(marks)
 
         assert keeps.queue is not None
-        assert [] == keeps.queue.marking
+        assert ([], []) == (keeps.queue.marking, keeps.queue.selecting)

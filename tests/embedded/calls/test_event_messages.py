@@ -162,8 +162,9 @@ def test_many_gets_with_one_call_cause_the_events_of_single_gets(depths: Rig) ->
     assert [HIGH, LOW] == depths.reasons()
 
 
-def test_without_perfmev_there_is_no_event() -> None:
-    rig = Rig(DEPTHS.replace("PERFMEV(ENABLED)", "PERFMEV(DISABLED)"))
+@pytest.mark.parametrize("trigger", ["NOTRIGGER", "TRIGGER"])
+def test_without_perfmev_there_is_no_event(trigger: str) -> None:
+    rig = Rig(f"{DEPTHS} {trigger}".replace("PERFMEV(ENABLED)", "PERFMEV(DISABLED)"))
     with rig.queue_manager:
         rig.put(10)
 
@@ -411,6 +412,8 @@ def test_a_pcf_command_that_succeeds_causes_an_event_with_its_parameters_and_its
         PCFMessage(event.header, context.value)
     ).items()
     assert () == data.value
+    texts = {each.parameter: len(each.value) for each in context.value if isinstance(each, CFST)}
+    assert {3045: 12, 3047: 48, 3049: 32, 3050: 28, 3051: 4} == texts, "each text has the length of its field"
 
 
 def test_a_command_event_names_the_administrator_who_ran_the_command() -> None:

@@ -158,6 +158,21 @@ def test_a_publication_for_the_staging_queue_does_not_go_round_for_ever(
     assert 0 == depth(queue_manager)
 
 
+def test_a_delayed_copy_has_the_priority_that_its_subscription_wants(
+    queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection, clock: VirtualClock
+) -> None:
+    mqsc.run(
+        "ALTER TOPIC(SYSTEM.BASE.TOPIC) PMSGDLV(ALLAVAIL)\nALTER QLOCAL(LATER) DEFPRTY(3)\n"
+        "DEFINE SUB(1) TOPICSTR('a') DEST(LATER)\nDEFINE SUB(2) TOPICSTR('a') DEST(LATER) PUBPRTY(ASQDEF)",
+        queue_manager.administration,
+    )
+
+    connection.put1(TOPIC, *asked(clock, priority=7), PutOption.NO_SYNCPOINT)
+
+    browse = connection.open(STAGING, OpenOption.BROWSE)
+    assert [7, 3] == [got.descriptor.priority for got in iter(lambda: connection.get(browse, NEXT), None)]
+
+
 @pytest.mark.parametrize("longer", ["1", "2"])
 def test_a_delayed_publication_is_refused_if_one_copy_is_too_long_for_the_staging_queue(
     queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection, clock: VirtualClock, longer: str

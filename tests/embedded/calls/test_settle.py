@@ -1,6 +1,7 @@
 """First durable, then visible: the wait of a commit, and its result if the store refuses it or its outcome is unknown."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -405,19 +406,23 @@ def test_the_deletion_of_a_queue_names_its_messages_unless_a_unit_of_work_may_ch
 
 
 @pytest.mark.parametrize("change", ["delete", "clear"])
-def test_bodies_count_again_if_the_store_refuses_their_removal(rig: Rig, change: str) -> None:
+def test_bodies_count_until_they_are_removed_and_again_if_the_store_refuses_their_removal(rig: Rig, change: str) -> None:
     administration = rig.queue_manager.administration
+    remove = partial(administration.clear, "OLD") if change == "clear" else partial(administration.delete, "OLD", purge=True)
     administration.define(QueueAttributes(name="OLD"))
     rig.other.put1("OLD", PERSISTENT, b"body", PutOption.NO_SYNCPOINT)
     rig.store.refuses = FULL
     with refused(Reason.STORAGE_MEDIUM_FULL):
-        administration.clear("OLD") if change == "clear" else administration.delete("OLD", purge=True)
+        remove()
 
     machine = rig.queue_manager._state
     queue = machine.queues["OLD"]
     assert isinstance(queue, LocalQueue)
     [message] = queue.messages.values()
     assert machine.pages.bytes == len(message.body) + MESSAGE_BYTES
+    rig.store.refuses = None
+    remove()
+    assert 0 == machine.pages.bytes
 
 
 def test_an_expiration_report_that_the_store_refuses_is_dropped(rig: Rig) -> None:
