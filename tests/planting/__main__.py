@@ -48,7 +48,7 @@ PACKAGES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
                 ("tests/embedded/storage", "tests/embedded/disk_faults", "tests/conformance", "tests/cli")),
     "cli": ("mqflow/cli", ("tests/cli",)), "settings": ("mqflow/app/config", ("tests/app", "tests/cli")),
     "rules": ("mqflow/embedded/rules", ("tests/embedded", "tests/conformance", "tests/model")),
-    "calls": ("mqflow/embedded/calls", ("tests/embedded", "tests/conformance", "tests/model")),
+    "calls": ("mqflow/embedded/calls", ("tests/embedded", "tests/conformance", "tests/model", "tests/stories")),
     "listener": ("mqflow/runtime/listener", ("tests/runtime", "tests/app", "tests/stories", "tests/conformance")),
 }  # fmt: skip
 DECISIONS: Final = ("policy", "rules", "calls", "listener")
