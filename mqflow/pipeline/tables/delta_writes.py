@@ -18,7 +18,7 @@ from mqflow.pipeline.delta import upkeep
 from mqflow.pipeline.delta.columns import arrow_schema_of
 from mqflow.pipeline.delta.log import delta_snapshot, delta_table, has_log, sync_version
 from mqflow.pipeline.errors import PipelineError
-from mqflow.pipeline.extras import deltalake, pa
+from mqflow.pipeline.extras import deltalake, pa, pc
 from mqflow.pipeline.schemas import DAY_US
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ __all__ = (
     "replace_dates",
     "replace_rows",
     "restore",
+    "rows",
     "sync",
     "write_whole",
     "write_whole_here",
@@ -62,6 +63,11 @@ class TableHead(Struct, frozen=True):
 def head(table: Folder) -> TableHead | None:
     """Return the last version of the table; None if there is no table. Raises `PipelineError` if deltalake is missing."""
     return _head_of(delta_table(table)) if has_log(table) else None
+
+
+def rows(table: Folder, where: "pc.Expression", before: TableHead) -> "pa.Table":
+    """Return the rows of this version for which the condition is true, in the memory of the driver."""
+    return pa.table(delta_table(table, before.version).to_pyarrow_dataset().to_table(filter=where))
 
 
 def restore(table: Folder, version: int, run: int, before: TableHead) -> TableHead:
@@ -93,7 +99,7 @@ def write_whole_here(table: Folder, rows: "DataFrame", run: int) -> tuple[TableH
 
 
 def replace_dates(
-    table: Folder, rows: "DataFrame", dates: Collection[date | None], since: date | None, run: int, before: TableHead
+    table: Folder, rows: "pa.Table", dates: Collection[date | None], since: date | None, run: int, before: TableHead
 ) -> tuple[TableHead, int]:
     """Replace the rows of these dates and, if `since` is given, of all later dates.
 
@@ -103,9 +109,7 @@ def replace_dates(
     if not parts:
         return before, 0
     found = delta_table(table, before.version)
-    deltalake.write_deltalake(
-        found, collected(rows), mode="overwrite", predicate=" OR ".join(parts), commit_properties=_properties(run)
-    )
+    deltalake.write_deltalake(found, rows, mode="overwrite", predicate=" OR ".join(parts), commit_properties=_properties(run))
     return _head_of(found), found.version() - before.version
 
 

@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from mqflow.journal.schemas import Kind
 from mqflow.pipeline.dead_letters.rules_columns import CompiledRules
-from mqflow.pipeline.extras import f
+from mqflow.pipeline.extras import f, pc
 from mqflow.pipeline.payload import Payload, payload_of
-from mqflow.pipeline.schemas import DAY_US, GOLD, LENGTHS_US
+from mqflow.pipeline.schemas import GOLD, LENGTHS_US
 from mqflow.pipeline.session import settings
 from mqflow.pipeline.tables import alerts, changed_rows, gold, silver, silver_messages
 from mqflow.pipeline.tables.frames import first_landings
@@ -290,7 +290,7 @@ def run_gold(spark: "SparkSession", tables: TableSet, silver_tables: TableSet, d
             _count_windows(spark, run, silver_tables, made, closed_us)
             _count_days(spark, run, silver_tables, made, anew=anew)
             landed = changed_rows.landed_until(dispositions, made.state).where("event_ts is not null")
-            _count_landed(spark, run, landed, news.landed_us)
+            _count_landed(run, landed, news.landed_us)
         letters = made.tables.get("dead_letter")
         run.state[_LETTERS] = -1 if letters is None else letters.delta
         # A letter's arrival is known only when it lands, perhaps hours later, so the windows of this table never close.
@@ -327,8 +327,22 @@ def _count_windows(spark: "SparkSession", run: Run, of: TableSet, made: Current,
     }
     for name, counted in windowed.items():
         _continue(spark, run, name, counted, closed_us)
-    _continue(spark, run, "poison_alert", alerts.poison_alert(run.read(spark, "poison_rate"), ended), closed_us)
+    _continue(spark, run, "poison_alert", _alerts(spark, run, ended, closed_us), closed_us)
     ended.unpersist()
+
+
+def _alerts(spark: "SparkSession", run: Run, ended: "DataFrame", closed_us: int | None) -> "DataFrame":
+    """Return the alerts in open windows. Most runs have none, and need no query to know it."""
+    name, where = "poison_rate", pc.field("exc_class").is_null()
+    if closed_us is not None:
+        many = where & (pc.field("poisoned") >= alerts.POISONED_LEAST)
+        where &= pc.field("queue").isin(run.rows(name, many, _time(closed_us).date())["queue"].unique())
+    alarms = alerts.alarming(run.rows(name, where), closed_us)
+    return (
+        alerts.poison_alert(spark.createDataFrame(alarms), ended)
+        if alarms.num_rows
+        else run.table_set.empty(spark, "poison_alert")
+    )
 
 
 def _continue(spark: "SparkSession", run: Run, name: str, counted: "DataFrame", closed_us: int | None) -> None:
@@ -337,13 +351,11 @@ def _continue(spark: "SparkSession", run: Run, name: str, counted: "DataFrame", 
         run.write_small(name, counted)
         return
     closed = f.unix_micros(f.col("window")["end"]) <= closed_us
-    old, opened = run.read(spark, name).where(closed), counted.where(~closed)
-    if not run.fits(name):
-        run.write_small(name, old.unionByName(opened))
-        return
-    since = _time(closed_us // _HOUR_US * _HOUR_US).date()
-    day = _time(closed_us // DAY_US * DAY_US)
-    run.replace_dates(name, old.where(f.col("window")["start"] >= day).unionByName(opened), (), since)
+    opened = counted.where(~closed)
+    if run.fits(name):
+        run.replace_windows(name, opened, _time(closed_us))
+    else:
+        run.write_small(name, run.read(spark, name).where(closed).unionByName(opened))
 
 
 def _count_days(spark: "SparkSession", run: Run, of: TableSet, made: Current, *, anew: bool) -> None:
@@ -363,7 +375,7 @@ def _count_days(spark: "SparkSession", run: Run, of: TableSet, made: Current, *,
             run.replace_dates(name, count(changed_rows.on_days(rows, "event_ts", days)), days)
 
 
-def _count_landed(spark: "SparkSession", run: Run, landed: "DataFrame", earliest: int | None) -> None:
+def _count_landed(run: Run, landed: "DataFrame", earliest: int | None) -> None:
     """Write the table by time of landing: only the windows since the earliest new row are counted again."""
     name = "pipeline_health"
     if not run.fits(name):
@@ -371,10 +383,8 @@ def _count_landed(spark: "SparkSession", run: Run, landed: "DataFrame", earliest
         return
     if earliest is None:
         return
-    since, day = _time(earliest // _HOUR_US * _HOUR_US), _time(earliest // DAY_US * DAY_US)
-    start = f.col("window")["start"]
-    old = run.read(spark, name).where((start >= day) & (start < since))
-    run.replace_dates(name, old.unionByName(gold.pipeline_health(landed.where(f.col("landed_ts") >= since))), (), since.date())
+    since = _time(earliest // _HOUR_US * _HOUR_US)
+    run.replace_windows(name, gold.pipeline_health(landed.where(f.col("landed_ts") >= since)), since)
 
 
 def _time(micros: int) -> datetime:

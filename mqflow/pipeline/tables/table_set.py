@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from mqflow.folders import ChangedError, Folder, Version, folder_at
 from mqflow.pipeline.errors import PipelineError
-from mqflow.pipeline.extras import f
+from mqflow.pipeline.extras import compute, f, pa, pc
 from mqflow.pipeline.schemas import TABLES, Table
 from mqflow.pipeline.tables import delta_writes
 from mqflow.pipeline.tables.delta_table import read_delta
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from datetime import date
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ("Current", "Pinned", "Run", "TableSet", "TableVersionError")
@@ -90,17 +89,26 @@ class Run(Struct):
         rows = dated(as_declared(frame, table), table)
         self._committed(name, lambda at: delta_writes.write_whole_here(at, rows, self.number))
 
-    def replace_dates(
-        self, name: str, frame: "DataFrame", dates: "Collection[date | None]", since: "date | None" = None
-    ) -> None:
-        """Replace the rows of these partitions, and of all partitions from the date `since`.
+    def replace_dates(self, name: str, frame: "DataFrame", dates: "Collection[date | None]") -> None:
+        """Replace the rows of these partitions.
 
         The frame has the new rows of exactly these partitions, and fits into the memory of the driver.
         """
-        table = self.table_set.tables[name]
-        rows = dated(as_declared(frame, table), table)
-        head = self.heads[name]
-        self._committed(name, lambda at: delta_writes.replace_dates(at, rows, dates, since, self.number, head))
+        rows, head = self.dated(name, as_declared(frame, self.table_set.tables[name])), self.heads[name]
+        self._committed(name, lambda at: delta_writes.replace_dates(at, rows, dates, None, self.number, head))
+
+    def replace_windows(self, name: str, frame: "DataFrame", until: datetime) -> None:
+        """Replace the windows that end after this time. The frame has the new windows, and fits into the memory of the driver.
+
+        The start of each of these windows is on the day (UTC) of this time, or later.
+        """
+        since = until.date()
+        rows, old = self.dated(name, as_declared(frame, self.table_set.tables[name])), self.rows(name, since=since)
+        kept = old.filter(compute.less_equal(compute.struct_field(old["window"], "end"), pa.scalar(until)))
+        if not rows.num_rows and kept.num_rows == old.num_rows:
+            return
+        every, head = pa.concat_tables([kept.select(rows.column_names).cast(rows.schema), rows]), self.heads[name]
+        self._committed(name, lambda at: delta_writes.replace_dates(at, every, (), since, self.number, head))
 
     def replace_rows(self, name: str, frame: "DataFrame", by: "Sequence[str]", gone: "pa.Table | None" = None) -> None:
         """Delete the rows whose columns `by` are in `gone`, and insert the rows of the frame: a MERGE, in one commit.
@@ -128,6 +136,15 @@ class Run(Struct):
             self._committed(name, lambda at: delta_writes.erase(at, keys, self.heads[name]), columns)
         for column in there & _OTHER_MESSAGES:
             self._committed(name, lambda at: delta_writes.clear(at, column, keys["msg_id"], self.heads[name]), columns)  # noqa: B023 - called immediately
+
+    def rows(self, name: str, where: "pc.Expression | None" = None, since: "date | None" = None) -> "pa.Table":
+        """Return rows of a table with the changes that this run has made so far, in the memory of the driver.
+
+        They are the rows for which the condition is true, from the partitions from the date `since`.
+        """
+        found = pc.scalar(True) if where is None else where
+        recent = found if since is None else found & (pc.field(delta_writes.DATE) >= pa.scalar(since))
+        return delta_writes.rows(self.table_set.folder.folder(name), recent, self.heads[name])
 
     def read(self, spark: "SparkSession", name: str) -> "DataFrame":
         """Return a table with the changes that this run has made so far."""

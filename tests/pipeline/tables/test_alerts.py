@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from mqflow.pipeline.tables.alerts import POISONED_LEAST, poison_alert
+from mqflow.pipeline.tables.alerts import POISONED_LEAST, alarming, poison_alert
 from tests.long import usually
 from tests.pipeline.tables.oracle import MINUTE_US, START_US
 
@@ -39,7 +39,7 @@ def alerts(spark: SparkSession, counts: dict[str, list[tuple[int, int]]]) -> Dat
         "qmgr", "queue", "handler", f.lit("discarded").alias("final_outcome"), f.col("window.start").alias("final_ts"),
         f.encode(f.col("window.start").cast("string"), "utf-8").alias("msg_id"), f.lit("E").alias("last_exc_class"),
     )  # fmt: skip
-    return poison_alert(rates, ended, ["5 minutes"])
+    return poison_alert(spark.createDataFrame(alarming(rates.toArrow())), ended, ["5 minutes"])
 
 
 def test_steady_counts_raise_next_to_no_alert(spark: SparkSession) -> None:
