@@ -1,7 +1,8 @@
 """Reads a Delta table without a jar: its log names the files of a version.
 
 On a disk, Spark's own scan reads the files; in an object store, tasks read them with `mqflow_delta`. The values of partition
-columns are in the log, not in the files, so the scan joins them by file name. This file does not know the meaning of the table.
+columns are in the log, not in the files. If the files have different values, the scan joins them by file name. This file does
+not know the meaning of the table.
 """
 
 from collections.abc import Sequence
@@ -62,6 +63,9 @@ def read_delta(spark: "SparkSession", uri: str | Path, ddl: str, version: int | 
 
 
 def _with_partitions(spark: "SparkSession", rows: "DataFrame", added: Sequence[_Added], names: Sequence[str]) -> "DataFrame":
+    values = {name: {row[at] for row in added} for at, name in enumerate(names, 1)}
+    if all(len(each) == 1 for each in values.values()):  # a join costs a job to broadcast the names of the files
+        return rows.withColumns({name: f.lit(*each) for name, each in values.items()})
     columns = ", ".join(f"`{name}` string" for name in (_FILE, *names))
     said = f.broadcast(spark.createDataFrame(added, columns).withColumn(_KNOWN, f.lit(True)))
     joined = rows.withColumn(_FILE, f.col("_metadata.file_name")).join(said, _FILE, "left")

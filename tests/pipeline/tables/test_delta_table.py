@@ -39,6 +39,22 @@ def test_rows_have_what_the_log_says_of_their_partitions(spark: SparkSession, tm
     assert sorted([(*row, None) for row in rows], key=repr) == found(spark, tmp_path / "t")
 
 
+def test_partitions_that_are_the_same_in_all_files_need_no_join(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def joins() -> int:
+        read_delta(spark, tmp_path / "t", COLUMNS).explain()
+        return capsys.readouterr().out.count("BroadcastHashJoin")
+
+    for number in range(2):
+        added(spark, tmp_path / "t", (number, "A", None))
+    assert 0 == joins()
+    assert [(number, "A", None, None) for number in range(2)] == found(spark, tmp_path / "t")
+
+    added(spark, tmp_path / "t", (2, "B", None))
+    assert 1 == joins()
+
+
 def test_a_folder_can_have_a_name_that_spark_takes_for_a_pattern(spark: SparkSession, tmp_path: Path) -> None:
     added(spark, tmp_path / "{prod,test}" / "t", (1, "A", None))
 
