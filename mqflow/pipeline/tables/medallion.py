@@ -334,10 +334,9 @@ def _count_windows(spark: "SparkSession", run: Run, of: TableSet, made: Current,
 def _alerts(spark: "SparkSession", run: Run, ended: "DataFrame", closed_us: int | None) -> "DataFrame":
     """Return the alerts in open windows. Most runs have none, and need no query to know it."""
     name, where = "poison_rate", pc.field("exc_class").is_null()
-    if closed_us is not None:
-        many = where & (pc.field("poisoned") >= alerts.POISONED_LEAST)
-        where &= pc.field("queue").isin(run.rows(name, many, _time(closed_us).date())["queue"].unique())
-    alarms = alerts.alarming(run.rows(name, where), closed_us)
+    since = None if closed_us is None else _time(closed_us).date()
+    many = run.rows(name, where & (pc.field("poisoned") >= alerts.POISONED_LEAST), since)
+    alarms = alerts.alarming(run.rows(name, where & pc.field("queue").isin(many["queue"].unique())), closed_us)
     return (
         alerts.poison_alert(spark.createDataFrame(alarms), ended)
         if alarms.num_rows
