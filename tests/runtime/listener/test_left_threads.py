@@ -74,6 +74,9 @@ class Thread:
         self.told.append(error)
         return self.back
 
+    async def serve(self, _: Unit) -> HandedBack:
+        raise RuntimeError("a defect")
+
 
 FIRST, SECOND, KNOWN = Named("first"), Named("second"), Named("second", is_told=True)
 DOUBT = Exchange(settle_error=BROKEN)
@@ -110,6 +113,17 @@ async def test_a_worker_settles_what_the_thread_hands_back(back: Any, errors: di
     await told.worker()._leave_thread(thread, error)
 
     assert (calls, [error], None) == (told.calls, thread.told, thread.unit)
+
+
+async def test_an_error_of_the_wait_for_the_thread_ends_the_work_after_the_unit_is_backed_out() -> None:
+    told = Told()
+    worker = told.worker()
+    worker._on_thread = Thread(HandedBack(unit=KNOWN))
+
+    with pytest.raises(RuntimeError, match="a defect"):
+        await worker._work(KNOWN)
+
+    assert [("begin", "second"), ("back_out", "second", FAILED)] == told.calls
 
 
 @pytest.mark.parametrize("holds", [True, False])
@@ -221,6 +235,17 @@ def test_a_thread_is_in_no_handler_and_in_no_commit_when_its_run_ends(
 
     assert (False, None, held) == (ran.thread._in_handler, ran.thread._settling_since, ran.thread.unit)
     assert counts == (ran.handled, ran.committed)
+
+
+@pytest.mark.parametrize(("waiting", "goes_on"), [(1_998, True), (1_999, False)])
+def test_a_thread_goes_back_to_the_event_loop_if_more_than_two_thousand_news_wait(waiting: int, *, goes_on: bool) -> None:
+    ran = Ran([OK, OK], [Exchange(unit=(NEXT,))])
+    ran.thread._wants_news = True  # type: ignore[misc]  # as with a hook
+    ran.thread._news.extend([News(FIRST, is_committed=True)] * waiting)
+
+    step = ran.thread._step(Named("told"), copy_context())
+
+    assert (NEXT if goes_on else HandedBack(Exchange(unit=(NEXT,)), unit=NEXT)) == step
 
 
 DEADLINE_S = session_limits.SETTLE_DEADLINE_S

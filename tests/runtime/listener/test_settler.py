@@ -335,3 +335,15 @@ async def test_a_commit_behind_takes_from_the_end_of_the_last_handler_or_of_the_
         answered(None)
 
     assert [*done("a", 10.5), *done("b", 10.75), *done("c", 0.25)] == [each for each in bench.told if each[0] != "behind"]
+
+
+async def test_a_commit_behind_that_gets_no_answer_in_time_is_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mqflow.runtime.listener.settler.SETTLE_DEADLINE_S", 0.0)
+    bench = Bench(False)
+    await bench.settler.commit_behind(unit(Message("a")))
+    bench.told.clear()
+
+    error = await bench.do(bench.settler.next_answer())
+
+    assert "No answer came within 0 s" in str(error)
+    assert [doubt(Reason.CALL_INTERRUPTED, b"a")] == bench.told
