@@ -34,7 +34,7 @@ __all__ = ("HandedBack", "News", "OnThread", "on_the_loop", "rest_of")
 _NEWS_S: Final = 0.05
 """The seconds until the events of a busy thread are reported."""
 _NEWS_S_MAX: Final = 1.0
-#: The thread goes back to the event loop if this many events wait: while the loop is blocked, they must not fill the memory.
+#: The thread goes back to the event loop if more events wait: while the loop is blocked, they must not fill the memory.
 _NEWS_MAX: Final = 2_000
 
 
