@@ -517,10 +517,9 @@ class QueueManagerMachine:
         woken = [waiter for waiter in self.waiters.values() if waiter.woken]
         waiter = woken[pick % len(woken)]
         del self.waiters[waiter.handle]
-        if self.unit_for(waiter.handle, Unit.NO) is Unit.YES:
-            waiter.withdraw()  # a waiting connection must put nothing: its own get would find that message
-        else:
+        if self.unit_for(waiter.handle, Unit.NO) is Unit.NO:  # a waiting connection must put nothing: its own get would find it
             self.get(waiter.handle, Unit.YES, waiter.match)
+        waiter.withdraw()  # as every caller: if the get was refused, the message wakes another waiter
 
     @action(weight=3, when=lambda self: self.waiters, pick=PICKS)
     def give_up_waiting(self, pick: int) -> None:
