@@ -326,9 +326,9 @@ class InlineConnection(ReturningConnection, Protocol):
         """Call `wake` when a get with these options can find a message, or can fail with a new reason.
 
         Returns None if such a get is possible now: get again immediately. Otherwise returns a function that withdraws the
-        request: call it after the next get, because a message that this get does not take then wakes another waiter. `wake`
-        runs at most once, in any thread, so it must only notify the event loop. Each message wakes one waiter that takes
-        messages, and each waiter that only browses.
+        request. Call it after the next get: if that get did not take the message, the message wakes another waiter. `wake` runs
+        at most once, in any thread, so it must only notify the event loop. Each message wakes one waiter that takes messages,
+        and each waiter that only browses.
         """
         ...
 
