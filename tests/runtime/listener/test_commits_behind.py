@@ -5,6 +5,7 @@ The store of these tests answers when the test says so.
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 import anyio
 import pytest
@@ -256,6 +257,25 @@ async def test_the_backout_of_a_refused_commit_is_no_failed_attempt(stage: Stage
     ]
     assert isinstance(outcome, Failed)
     assert ("MQRC_BACKED_OUT", True) == (outcome.error, "MQRC_BACKED_OUT (2003)" in outcome.text)
+
+
+@pytest.mark.parametrize(("shares_notes", "seen"), [(False, 2), (True, 3)], ids=["in memory, as MQ counts", "in a file"])
+async def test_after_a_restart_only_notes_in_a_file_tell_a_refused_commit_from_a_failed_attempt(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, shares_notes: bool, seen: int
+) -> None:
+    """BackoutCount counts every backout, so without notes the message is poison although its handler has never failed."""
+    if shares_notes:
+        monkeypatch.setenv("MQFLOW_NOTES_FILE", str(tmp_path / "notes"))
+    stage.put(1)
+    stage.store.answers = [FULL, FULL]
+    stage.listen(backout=Backout(threshold=2, queue="OUT"))
+    async with stage.running():
+        await stage.until(lambda: any(isinstance(event, ListenerPaused) for event in stage.events))
+
+    async with stage.running():
+        await stage.until_settled(1)
+
+    assert (seen, 0 if shares_notes else 1) == (len(stage.seen), len(taken(stage.queue_manager, "OUT")))
 
 
 @pytest.mark.parametrize(
