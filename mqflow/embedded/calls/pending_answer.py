@@ -55,6 +55,8 @@ class Pending(Struct, Generic[_Value], frozen=True, gc=False):
 
 def begin(state: QueueManagerState, pending: Pending[_Value]) -> Answer | None:
     """Give the changes to the store; the caller still holds the lock of the step. Return the answer to wait for, or None."""
+    if pending.own_unit is not None:
+        state.in_commit.add(pending.own_unit)
     if pending.changes is None:
         return None
     answer = Answer(state.runner)
@@ -93,6 +95,7 @@ def _wait_until_durable(state: QueueManagerState, pending: Pending[_Value], answ
     with state.lock:
         if is_refused(failure):
             if pending.own_unit is not None:
+                state.in_commit.discard(pending.own_unit)
                 back_out(state, pending.own_unit, count=False)
             for undo in pending.undo:
                 undo()

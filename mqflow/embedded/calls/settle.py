@@ -2,7 +2,7 @@
 
 The puts of a unit of work become available, and its gets become final, only after the store has written all of them to disk. If
 the store refuses the changes, the unit of work is backed out. If nobody knows whether the store wrote them, the queue manager
-stops. This file writes units of work, `uncommitted`, `in_commit`, `QueuedMessage.stored`, `recounted`, the backout counts, and
+stops. This file writes units of work, `uncommitted`, `QueuedMessage.stored`, `recounted`, the backout counts, and
 `stopped`.
 """
 
@@ -86,6 +86,7 @@ def commit_own_unit(state: QueueManagerState, unit: UnitOfWork) -> None:
     """
     answer = Answer(state.runner)
     with state.lock:
+        state.in_commit.discard(unit)  # it stays there only while the store has no answer
         if begin_commit(state, unit, answer, counted=False):
             return
     failure = answer.wait()

@@ -120,7 +120,8 @@ class QueueManagerState:
         self.connected = 0
         #: The connections of the queue manager itself. A quiesce does not wait for them.
         self.system_connections: set[ConnectionState] = set()
-        #: The units of work that the store has not answered yet. A connection can already have its next unit of work.
+        #: The units of work of single calls, and those that the store has not answered yet. A connection can already have its
+        #: next unit of work.
         self.in_commit: Final[set[UnitOfWork]] = set()
         #: The commands under way, by the name of their object.
         self.turns: Final[dict[str, Turn]] = {}

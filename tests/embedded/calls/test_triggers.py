@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from mqflow.embedded.calls.pending_answer import begin, finish
+from mqflow.embedded.calls.put import put_message
 from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
@@ -14,7 +16,7 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers.trigger import TriggerMessage, to_bytes
-from mqflow.mqi.options import Encoding, Format, GetOption, MessageFlag, OpenOption, PutOption
+from mqflow.mqi.options import Encoding, Format, GetOption, MessageFlag, OpenOption, PutOption, Report
 from mqflow.verbs import GetOptions, Got
 from tests.conformance.under_test import ManualClock
 from tests.embedded.storage.scripted_store import ScriptedStore
@@ -220,6 +222,24 @@ def test_messages_of_a_commit_that_waits_for_the_store_count_for_trigmpri_once()
         store.answer()
 
         assert [False, True] == counted
+
+
+@pytest.mark.parametrize("persistence", [0, 1])
+def test_a_put_whose_commit_has_not_begun_counts_for_trigmpri(persistence: int) -> None:
+    with EmbeddedQueueManager("QM1", store=ScriptedStore()) as queue_manager:
+        run(f"{SCRIPT}ALTER QLOCAL(Q) TRIGTYPE(DEPTH) TRIGDPTH(2) TRIGMPRI(5)", queue_manager.administration)
+        first, second, monitor = (queue_manager.connect() for _ in range(3))
+        initiation, target = monitor.open("INIT", OpenOption.INPUT_SHARED), first.open("Q", OpenOption.OUTPUT)
+        state = queue_manager._state
+        descriptor = MessageDescriptor(priority=5, persistence=persistence, report=Report.COA, reply_to_queue="INIT")
+
+        pending = put_message(state, target, descriptor, b"1", PutOption.NO_SYNCPOINT, None)
+        answer = begin(state, pending)
+        second.put1("Q", MessageDescriptor(priority=5), b"2", PutOption.NO_SYNCPOINT)
+        found = monitor.get(initiation, OUTSIDE)
+        finish(state, pending, answer)
+
+        assert (Format.TRIGGER, set()) == (found.descriptor.format if found else None, state.in_commit)
 
 
 @pytest.mark.parametrize("lowest", [0, 5])
