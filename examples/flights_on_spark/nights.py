@@ -25,7 +25,7 @@ from mqflow.mqi.options import Format, OpenOption, Persistence, PutOption
 from mqflow.testing.virtual_clock import SeededRandom, VirtualClock
 from mqflow.testing.virtual_time import run
 from mqflow.verbs import Connection
-from mqflow.world import SYSTEM_CLOCK
+from mqflow.world import SYSTEM_CLOCK, World
 
 __all__ = ("Moments", "Night", "run_nights", "run_nights_in_real_time")
 
@@ -60,7 +60,7 @@ def run_nights(folder: Path, app: App, nights: Sequence[Night], report: Callable
     moments: Moments = {}
 
     async def work() -> None:
-        with EmbeddedQueueManager("QM1", store=_StoppedClockStore(folder, clock), clock=clock) as queue_manager:
+        with EmbeddedQueueManager("QM1", store=_StoppedClockStore(folder, clock), world=World(clock)) as queue_manager:
             connection = queue_manager.connect(application_name="timetable")
             # Each run has its own seed: with one seed, two runs would give two messages the same MsgId.
             async with app.running(queue_manager, clock=clock, random=SeededRandom(nights[0].day.toordinal())):

@@ -39,7 +39,7 @@ from mqflow.mqi.errors import error_for
 from mqflow.mqi.names import is_object_name
 from mqflow.mqi.options import ApplicationType
 from mqflow.mqi.reason_codes import Reason
-from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner
+from mqflow.world import SYSTEM_WORLD, World
 
 if TYPE_CHECKING:
     from mqflow.embedded.pcf.resources import ResourcePublisher
@@ -67,9 +67,8 @@ class EmbeddedQueueManager:
         name: str,
         *,
         store: Store | None = None,
-        clock: Clock = SYSTEM_CLOCK,
+        world: World = SYSTEM_WORLD,
         dead_letter_queue: str = "",
-        runner: Runner = THREADS,
         user: str = "",
         groups: Groups = system_groups,
     ) -> None:
@@ -85,7 +84,7 @@ class EmbeddedQueueManager:
         attributes = known or QueueManagerAttributes(name=name, dead_letter_queue=dead_letter_queue)
         users = Users(login(), groups)
         try:
-            self._state = QueueManagerState(attributes, store=store, clock=clock, snapshot=snapshot, users=users, runner=runner)
+            self._state = QueueManagerState(attributes, store=store, world=world, snapshot=snapshot, users=users)
         except BaseException:
             store.close()  # lets an mqflow version that understands the content open the folder
             raise
@@ -102,7 +101,9 @@ class EmbeddedQueueManager:
         self._create_topics()
         self._drop_orphaned_queues()
         store.write((defined(CLOCK, self._state.objects["clock"][CLOCK]),), None)
-        self._command_server = CommandServer(self._state, self.administration_of, self._connection(APPLICATION, ""), runner)
+        self._command_server = CommandServer(
+            self._state, self.administration_of, self._connection(APPLICATION, ""), world.runner
+        )
         start_or_stop_event(self._state, Reason.Q_MGR_ACTIVE)
         self._command_server.start()
         for subscription in self._state.subscriptions:

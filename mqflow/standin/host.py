@@ -22,7 +22,7 @@ from mqflow.mqi.properties.property_names import whole_name
 from mqflow.mqi.properties.set import MessageProperty, Properties, find, with_property, without_property
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import Connection, ObjectHandle, QueueManager, SubscriptionHandle
-from mqflow.world import Clock, Runner
+from mqflow.world import SYSTEM_WORLD, World
 
 __all__ = (
     "Callbacks",
@@ -314,16 +314,15 @@ class Host:
         self,
         queue_manager: QueueManager,
         *,
-        clock: Clock,
-        runner: Runner,
+        world: World = SYSTEM_WORLD,
         numbers: Iterator[int],
         on_connect: Callable[[ConnectRequest], None] | None = None,
         users: Mapping[str, str] | None = None,
         why_not: WhyNot | None = None,
     ) -> None:
         self.queue_manager = queue_manager
-        self.clock = clock
-        self.runner = runner
+        self.clock = world.clock
+        self.runner = world.runner
         self._on_connect = on_connect
         self._users = users
         self._why_not = why_not

@@ -108,7 +108,7 @@ class QueueManagerKit:
         #: The random generator of the application.
         self.random: SeededRandom = SeededRandom(self._seed)
         self._stager = Stager(EMBEDDED_STAGING_QUEUE, World(self.clock, SeededRandom(self._seed + 1)))
-        self.queue_manager: EmbeddedQueueManager = EmbeddedQueueManager(self._name, clock=self.clock)
+        self.queue_manager: EmbeddedQueueManager = EmbeddedQueueManager(self._name, world=World(self.clock))
         #: The faults of the application's calls; the kit's own calls never fail.
         self.faults: Faults = Faults(wait=self.clock.advance)
         #: Every event that the application sent to its hooks, in order.

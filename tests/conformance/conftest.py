@@ -17,6 +17,7 @@ from mqflow.embedded.wire.client.connection import ServedConnection
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.server.listener import Server, serve
 from mqflow.verbs import Connection
+from mqflow.world import World
 from tests.client_packages import PACKAGES
 from tests.conformance.elsewhere import RUNMQSC, URL, elsewhere
 from tests.conformance.programs import Program
@@ -45,7 +46,7 @@ def _served() -> Iterator[UnderTest]:
         for owner in _embedded(MemoryStore):
             assert isinstance(owner.queue_manager, EmbeddedQueueManager)
             assert owner.clock is not None
-            with serve(owner.queue_manager, Path(quick) / "qm", clock=owner.clock) as server:
+            with serve(owner.queue_manager, Path(quick) / "qm", world=World(owner.clock)) as server:
                 served = ServedQueueManager(server.path, name=owner.name)
                 administration = served.administration
                 yield replace(owner, queue_manager=served, administration=administration, kill=partial(_kill_process, server))
@@ -65,7 +66,7 @@ def _embedded(make_store: Callable[[], Store], *, survives: bool = False) -> Ite
     running: list[EmbeddedQueueManager] = []
 
     def start() -> UnderTest:
-        queue_manager = EmbeddedQueueManager("QM1", store=make_store(), clock=clock)
+        queue_manager = EmbeddedQueueManager("QM1", store=make_store(), world=World(clock))
         running.append(queue_manager)
         return UnderTest(
             queue_manager,

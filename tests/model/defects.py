@@ -25,6 +25,7 @@ from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, 
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption
 from mqflow.testing.virtual_clock import VirtualClock
 from mqflow.verbs import GetOptions, Got
+from mqflow.world import World
 from tests.model import machine
 
 __all__ = ("DEFECTS", "DURABLE_DEFECTS", "Plant", "a_backout_is_not_counted")
@@ -117,8 +118,8 @@ def a_commit_shows_all_puts_but_one(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_expired_message_is_returned(patch: pytest.MonkeyPatch) -> None:
-    def with_a_stopped_clock(name: str, *, store: Store, clock: VirtualClock) -> EmbeddedQueueManager:
-        return EmbeddedQueueManager(name, store=store, clock=VirtualClock(clock.wall()))
+    def with_a_stopped_clock(name: str, *, store: Store, world: World) -> EmbeddedQueueManager:
+        return EmbeddedQueueManager(name, store=store, world=World(VirtualClock(world.clock.wall())))
 
     patch.setattr(machine, "EmbeddedQueueManager", with_a_stopped_clock)
 

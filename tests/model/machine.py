@@ -20,6 +20,7 @@ from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption, Qu
 from mqflow.mqi.reason_codes import Reason, reason_name
 from mqflow.testing.virtual_clock import VirtualClock
 from mqflow.verbs import Got, ObjectHandle, Put
+from mqflow.world import World
 from tests.model.actions import action
 from tests.model.comparing import Waiter, attempt, get_options, refused_alike, seen_in_model, seen_in_queue_manager
 from tests.model.model import ANY, Alias, Connection, Handle, Look, Match, Message, Model, Queue, RefusedError, State, Unit
@@ -85,8 +86,8 @@ class QueueManagerMachine:
         self.queue_manager = self.start()
 
     def start(self) -> EmbeddedQueueManager:
-        store: Store = MemoryStore() if self.folder is None else SqliteStore(Path(self.folder.name), clock=self.clock)
-        return EmbeddedQueueManager("QM1", store=store, clock=self.clock)
+        store: Store = MemoryStore() if self.folder is None else SqliteStore(Path(self.folder.name), world=World(self.clock))
+        return EmbeddedQueueManager("QM1", store=store, world=World(self.clock))
 
     def close(self) -> None:
         self.queue_manager.close()

@@ -26,6 +26,7 @@ from mqflow.embedded.wire.server.contract import no_host
 from mqflow.embedded.wire.server.listener import Room, Server
 from mqflow.mqi.errors import MQIError
 from mqflow.testing.kit import carry_out
+from mqflow.world import World as OutsideWorld
 from tests.embedded.disk_faults.disk import memory_folder
 from tests.finding import FindingError
 from tests.simulation.history import Disk
@@ -66,7 +67,7 @@ class _Store(SqliteStore):
         #: The serials of the marks, and of the messages that a posted change removes or counts as backed out.
         self._marked: dict[int, int] = {}
         self._settled: set[int] = set()
-        super().__init__(folder.path, create=False, runner=process, clock=folder.world.clock, free_bytes_min=0)
+        super().__init__(folder.path, create=False, world=process.outside, free_bytes_min=0)
         self._process = process
         process.at_death.append(self.crash)
         folder.stores.append(self)
@@ -168,13 +169,13 @@ class Owner:
         store = self._owned()
         self._folder.world.note("owns", self.process.name)
         world = self._network.world
-        queue_manager = EmbeddedQueueManager(QUEUE_MANAGER, store=store, clock=world.clock, runner=self.process, groups=_nobody)
+        queue_manager = EmbeddedQueueManager(QUEUE_MANAGER, store=store, world=self.process.outside, groups=_nobody)
         self.queue_manager = queue_manager
         self._folder.owned(queue_manager)
         listener = self._network.listen(self.process, self.address)
         server = Server(
-            queue_manager, cast("Any", listener), self.address, _Everybody(), host=no_host, runner=self.process,
-            clock=world.clock, silence_s=4.0, room=Room(), signals=lambda: Signal(world),
+            queue_manager, cast("Any", listener), self.address, _Everybody(), host=no_host,
+            world=self.process.outside, silence_s=4.0, room=Room(), signals=lambda: Signal(world),
             idle_poller=IdlePoller(world, self.process),
         )  # fmt: skip
         self.server = server
@@ -242,9 +243,9 @@ def _nobody(user: str) -> frozenset[str]:
 def _template(commands: tuple[str, ...]) -> tuple[tuple[str, bytes], ...]:
     """Return the files of a queue manager with these definitions. The files are made once, and copied for each run."""
     with memory_folder() as made:
-        clock = Clock()
-        store = SqliteStore(made / "qm", clock=clock)
-        with EmbeddedQueueManager(QUEUE_MANAGER, store=store, clock=clock, groups=_nobody) as queue_manager:
+        outside = OutsideWorld(Clock())
+        store = SqliteStore(made / "qm", world=outside)
+        with EmbeddedQueueManager(QUEUE_MANAGER, store=store, world=outside, groups=_nobody) as queue_manager:
             carry_out(queue_manager.administration, commands)
         return tuple((path.name, path.read_bytes()) for path in (made / "qm").iterdir() if path.is_file())
 

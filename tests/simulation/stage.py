@@ -30,7 +30,7 @@ class Stage:
     def manager(self, process: Process) -> ServedQueueManager:
         """Return the queue manager as this process connects to it."""
         return ServedQueueManager(
-            _ADDRESSES, name=QUEUE_MANAGER, user="sim", runner=process, dial=self.network.dial_from(process)
+            _ADDRESSES, name=QUEUE_MANAGER, user="sim", world=process.outside, dial=self.network.dial_from(process)
         )
 
     @property

@@ -153,7 +153,7 @@ def _call(stage: Stage, verb: str, act: Act, where: Where, *, of_request: bool) 
     process = Process(stage.world, f"{verb} {act.name} {where.name}")
     stage.world.note(process.name)
     manager = ServedQueueManager(
-        active.address, name=QUEUE_MANAGER, user="sim", runner=process, dial=stage.network.dial_from(process)
+        active.address, name=QUEUE_MANAGER, user="sim", world=process.outside, dial=stage.network.dial_from(process)
     )
     if verb == WAIT and not of_request:  # there is an answer only if a message comes
         _put(stage, EMPTY, 1)

@@ -19,6 +19,7 @@ from greenlet import GreenletExit, getcurrent, greenlet
 
 from mqflow.testing.virtual_clock import EPOCH_S, DeadlockError
 from mqflow.world import MailboxEmptyError
+from mqflow.world import World as OutsideWorld
 from tests.finding import FindingError
 
 __all__ = ("Chance", "Clock", "Process", "Seeded", "SpinningError", "Thread", "Waiters", "World")
@@ -303,6 +304,8 @@ class Process:
     def __init__(self, world: World, name: str) -> None:
         self.world: Final = world
         self.name: Final = name
+        #: The clock and the threads of the process, as mqflow receives them.
+        self.outside: Final = OutsideWorld(world.clock, runner=self)
         self.alive = True
         self.stopped = False
         self.threads: dict[Thread, None] = {}

@@ -22,7 +22,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.testing.faults import Fault
 from mqflow.testing.kit import QueueManagerKit, carry_out
 from mqflow.verbs import Connection
-from mqflow.world import SYSTEM_CLOCK, THREADS
+from mqflow.world import SYSTEM_WORLD
 from tests.running import moved
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
@@ -35,7 +35,7 @@ AS_DEFINED, PERSISTENT, NOT_PERSISTENT = Persistence.AS_Q_DEF, Persistence.PERSI
 
 
 def opened(folder: Path) -> OpenQueueManager:
-    return open_queue_manager(f"embedded:{folder}?qmgr=QM1", settings=Settings(), clock=SYSTEM_CLOCK, runner=THREADS)
+    return open_queue_manager(f"embedded:{folder}?qmgr=QM1", settings=Settings(), world=SYSTEM_WORLD)
 
 
 def after_the_restart(folder: Path, queue: str) -> int:

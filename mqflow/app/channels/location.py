@@ -20,7 +20,7 @@ from mqflow.app.config.settings import Settings, load, password_reader, shown_ke
 from mqflow.app.errors import ConfigurationError, shown_name, shown_url, split
 from mqflow.mqi.names import is_object_name
 from mqflow.verbs import QueueManager
-from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner
+from mqflow.world import SYSTEM_WORLD, Clock, World
 
 if TYPE_CHECKING:
     from mqflow.embedded.administration.interface import Administration
@@ -130,9 +130,7 @@ def is_client_url(url: str) -> bool:
     return split(url).scheme in CLIENT_SCHEMES
 
 
-def open_queue_manager(
-    url: str, *, settings: Settings | None = None, clock: Clock = SYSTEM_CLOCK, runner: Runner = THREADS
-) -> OpenQueueManager:
+def open_queue_manager(url: str, *, settings: Settings | None = None, world: World = SYSTEM_WORLD) -> OpenQueueManager:
     """Open the queue manager of the URL and return it. The caller must close it.
 
     The settings have the user and, for IBM MQ, TLS. Without settings, an embedded queue manager gets the user of this process.
@@ -145,12 +143,12 @@ def open_queue_manager(
     """
     for _ in range(_LOOKS):
         try:
-            return open_now(url, settings=settings, clock=clock, runner=runner)
+            return open_now(url, settings=settings, world=world)
         except Exception as error:
             if not _is_owned_for_a_moment(error):
                 raise
         Event().wait(_LOOK_S)
-    return open_now(url, settings=settings, clock=clock, runner=runner)
+    return open_now(url, settings=settings, world=world)
 
 
 async def when_free(opened: Callable[[], T]) -> T:
@@ -176,14 +174,14 @@ def _is_owned_for_a_moment(error: Exception) -> bool:
     return isinstance(error, FolderInUseError) and not error.is_served
 
 
-def open_now(url: str, *, settings: Settings | None, clock: Clock, runner: Runner) -> OpenQueueManager:
+def open_now(url: str, *, settings: Settings | None, world: World) -> OpenQueueManager:
     """Open the queue manager like `open_queue_manager`, but do not wait for another owner of a data folder."""
     location = locate(url)
     user = "" if settings is None else settings.user
     if location.kind == "client":
-        return _client(url, load() if settings is None else settings, clock)
+        return _client(url, load() if settings is None else settings, world.clock)
     if location.at is not None:
-        return _served_over_tcp(location.at, load() if settings is None else settings, runner)
+        return _served_over_tcp(location.at, load() if settings is None else settings, world)
     if location.kind == "served":
         from mqflow.embedded.wire.client.queue_manager import ServedQueueManager  # noqa: PLC0415 - loaded only for such a URL
 
@@ -192,22 +190,22 @@ def open_now(url: str, *, settings: Settings | None, clock: Clock, runner: Runne
     from mqflow.embedded.queue_manager import EmbeddedQueueManager  # noqa: PLC0415 - loaded only for such a URL
 
     if location.path is None:
-        return EmbeddedQueueManager(location.queue_manager, clock=clock, user=user)
-    store = store_of(location.path, clock, runner)
+        return EmbeddedQueueManager(location.queue_manager, world=world, user=user)
+    store = store_of(location.path, world)
     try:
-        return EmbeddedQueueManager(location.queue_manager, store=store, clock=clock, user=user)
+        return EmbeddedQueueManager(location.queue_manager, store=store, world=world, user=user)
     except BaseException:
         store.close()
         raise
 
 
-def store_of(folder: Path, clock: Clock = SYSTEM_CLOCK, runner: Runner = THREADS) -> "SqliteStore":
+def store_of(folder: Path, world: World = SYSTEM_WORLD) -> "SqliteStore":
     """Return the storage of the folder. Raises `FolderInUseError`, which says whether the owner serves the folder."""
     from mqflow.embedded.storage.folder import FolderInUseError  # noqa: PLC0415 - loaded only for such a URL
     from mqflow.embedded.storage.sqlite_store import SqliteStore  # noqa: PLC0415 - as above
 
     try:
-        return SqliteStore(folder, clock=clock, runner=runner)
+        return SqliteStore(folder, world=world)
     except FolderInUseError as error:
         raise FolderInUseError(error.path, error.pid, is_served=_is_served(folder / SERVED_SOCKET)) from None
 
@@ -226,7 +224,7 @@ def _is_served(socket: Path) -> bool:
     return True
 
 
-def _served_over_tcp(at: ServedAt, settings: Settings, runner: Runner) -> OpenQueueManager:
+def _served_over_tcp(at: ServedAt, settings: Settings, world: World) -> OpenQueueManager:
     from mqflow.embedded.wire.client.queue_manager import ServedQueueManager  # noqa: PLC0415 - as above
     from mqflow.embedded.wire.server.certificates import CertificateError, client_context  # noqa: PLC0415 - loaded only for such a URL
 
@@ -241,9 +239,7 @@ def _served_over_tcp(at: ServedAt, settings: Settings, runner: Runner) -> OpenQu
         tls = client_context(at.authority, *(at.certificate or ())) if at.tls else None
     except CertificateError as error:
         raise ConfigurationError(str(error)) from error
-    return ServedQueueManager(
-        at.addresses, name=at.queue_manager, user=settings.user, password=password, tls=tls, runner=runner
-    )
+    return ServedQueueManager(at.addresses, name=at.queue_manager, user=settings.user, password=password, tls=tls, world=world)
 
 
 def _client(url: str, settings: Settings, clock: Clock) -> OpenQueueManager:

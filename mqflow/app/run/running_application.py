@@ -155,7 +155,7 @@ class RunningApplication:
         ledger = open_ledger(url, self.settings.ledger, world=world)
         if ledger is not None:
             to_close.callback(ledger.close)
-        queue_manager = open_now(url, settings=self.settings, clock=world.clock, runner=world.runner)
+        queue_manager = open_now(url, settings=self.settings, world=world)
         return _Opened(to_close.enter_context(closing(queue_manager)), configuration=configuration, ledger=ledger)
 
     def _warn_of_mistyped_names(self) -> None:

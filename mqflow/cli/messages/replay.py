@@ -35,7 +35,6 @@ from mqflow.policy.dead_letters.original_message import Restored, restored
 from mqflow.policy.poison import backout
 from mqflow.policy.poison.disposition import Behaviour, Completed, Settlement
 from mqflow.verbs import Connection, ObjectHandle, Put
-from mqflow.world import SYSTEM_CLOCK
 
 __all__ = ("command", "put_captures")
 
@@ -186,7 +185,7 @@ def _to_handlers(app: App, deliveries: Sequence[Restored], define: Path | None, 
         for listener in each.listeners:
             rules = replace(listener.options.backout, threshold=1, queue=_BOQ, behaviour=Behaviour.JMS_LISTENER)
             listener.options = replace(listener.options, backout=rules)
-    with EmbeddedQueueManager("QM1", clock=SYSTEM_CLOCK) as queue_manager:
+    with EmbeddedQueueManager("QM1") as queue_manager:
         mqsc.run(f"ALTER QMGR MAXMSGL({_MESSAGE_BYTES_MAX})", queue_manager.administration)
         for attributes in _queues(app):
             queue_manager.administration.define(attributes)

@@ -38,7 +38,7 @@ from mqflow.embedded.wire.server.users_file import UsersFile, UsersFileError
 from mqflow.mqi.authorities import QUEUE_MANAGER_PROFILE, Authority, AuthorityKind
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
-from mqflow.world import SYSTEM_CLOCK, THREADS
+from mqflow.world import SYSTEM_WORLD, THREADS
 
 __all__ = ("HostOptions", "StoppedByItselfError", "host", "rights_over_tcp")
 
@@ -194,7 +194,7 @@ async def _serve(options: HostOptions, store: SqliteStore, end: EndRequest, say:
             queue_manager = EmbeddedQueueManager(options.name, store=store)
         opened.callback(queue_manager.close)
         obey = _obey(options, queue_manager, store, folder, end)
-        shared = _Shared(Room(options.connections_max), PasswordGuard(options.users, SYSTEM_CLOCK, THREADS))
+        shared = _Shared(Room(options.connections_max), PasswordGuard(options.users, SYSTEM_WORLD))
         servers = [
             opened.enter_context(closing(await _serve_address(options, queue_manager, each, obey, shared)))
             for each in (*_addresses(options), *map(_ForMQClients, options.mq_addresses))

@@ -17,7 +17,7 @@ from mqflow.embedded.wire.server.login import Login
 from mqflow.embedded.wire.server.password_guard import PasswordGuard, Passwords
 from mqflow.embedded.wire.server.strangers import StrangerLimits
 from mqflow.fap.negotiation import Offer
-from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM, Clock
+from mqflow.world import SYSTEM_WORLD, World
 
 __all__ = ("serve_channel",)
 
@@ -54,7 +54,7 @@ def serve_channel(
     passwords: Passwords,
     *,
     tls: ssl.SSLContext | None = None,
-    clock: Clock = SYSTEM_CLOCK,
+    world: World = SYSTEM_WORLD,
     room: Room | None = None,
     guard: PasswordGuard | None = None,
     tap: Tap | None = None,
@@ -69,7 +69,7 @@ def serve_channel(
 
     def peers_of(login: Login) -> Peers:
         def peer(arrival: Arrival) -> ServedPeer:
-            return ChannelPeer(queue_manager, arrival, login, offered, tap, SYSTEM_RANDOM)
+            return ChannelPeer(queue_manager, arrival, login, offered, tap, world.random)
 
         return peer
 
@@ -79,7 +79,7 @@ def serve_channel(
         address,
         passwords,
         tls=tls,
-        clock=clock,
+        world=world,
         room=room,
         guard=guard,
         peers_of=peers_of,

@@ -33,7 +33,7 @@ from mqflow.mqi.authority_records import AuthorityRecord
 from mqflow.mqi.options import QueueType
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionAttributes
-from mqflow.world import THREADS, Clock, Lock, Runner
+from mqflow.world import Lock, World
 
 __all__ = ("QueueManagerState", "Watcher")
 
@@ -83,18 +83,17 @@ class QueueManagerState:
         attributes: QueueManagerAttributes,
         *,
         store: Store,
-        clock: Clock,
+        world: World,
         snapshot: Snapshot,
         users: Users = THIS_USER_ONLY,
-        runner: Runner = THREADS,
     ) -> None:
         #: Makes the locks and events that threads wait for.
-        self.runner = runner
+        self.runner = world.runner
         # Reentrant, because a store can call back before its `write` returns.
         self.lock: Final = threading.RLock()
         self.attributes = attributes
         self.store = store
-        self.clock = clock
+        self.clock = clock = world.clock
         self.durable: bool = store.durable
         self.queues: dict[str, LocalQueue | QueueDefinition] = {}
         #: Objects other than queues, by kind and name; see `stored_objects`.

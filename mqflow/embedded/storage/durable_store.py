@@ -24,7 +24,7 @@ from mqflow.embedded.storage.requests import Call, Close, Done, Item, Quarantine
 from mqflow.embedded.storage.store import Change, Snapshot, StoredIdentifiers, StoredMessage
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
-from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Mailbox, Runner, give_way, woken_together
+from mqflow.world import SYSTEM_WORLD, Mailbox, World, give_way, woken_together
 
 __all__ = ("FREE_BYTES_MIN", "DurableStore")
 
@@ -52,21 +52,20 @@ class DurableStore:
         open_medium: Callable[[DataFolder], Medium],
         *,
         create: bool = True,
-        runner: Runner = THREADS,
-        clock: Clock = SYSTEM_CLOCK,
+        world: World = SYSTEM_WORLD,
         free_bytes_min: int = FREE_BYTES_MIN,
     ) -> None:
         self._folder = prepare_folder(folder, create=create)
-        self._clock = clock
+        self._clock = world.clock
         #: None while the store accepts calls; then the error for every later call.
         self._ended: MQIError | None = None
-        self._runner = runner
+        self._runner = runner = world.runner
         #: Held to set `_ended`, and to read it before a post. Without this lock, a posted call could stay without an answer.
         self._gate = runner.lock()
         #: Held while a thread uses the medium.
         self._medium_free = runner.lock()
         self._mailbox: Mailbox[Item] = runner.mailbox()
-        self._group_commit = GroupCommit(self._mailbox, clock, give_way)
+        self._group_commit = GroupCommit(self._mailbox, world.clock, give_way)
         self._lock = take_ownership(self._folder, self._disown)
         try:
             self._medium = open_medium(self._folder)

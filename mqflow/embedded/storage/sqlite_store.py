@@ -4,7 +4,7 @@ from pathlib import Path
 
 from mqflow.embedded.storage.durable_store import FREE_BYTES_MIN, DurableStore
 from mqflow.embedded.storage.sqlite.medium import SqliteMedium
-from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner
+from mqflow.world import SYSTEM_WORLD, World
 
 __all__ = ("SqliteStore",)
 
@@ -17,8 +17,7 @@ class SqliteStore(DurableStore):
         folder: Path,
         *,
         create: bool = True,
-        runner: Runner = THREADS,
-        clock: Clock = SYSTEM_CLOCK,
+        world: World = SYSTEM_WORLD,
         free_bytes_min: int = FREE_BYTES_MIN,
     ) -> None:
-        super().__init__(folder, SqliteMedium, create=create, runner=runner, clock=clock, free_bytes_min=free_bytes_min)
+        super().__init__(folder, SqliteMedium, create=create, world=world, free_bytes_min=free_bytes_min)

@@ -13,7 +13,6 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.standin.host import ConnectRequest, Host, WhyNot
 from mqflow.standin.library.shared_library import SONAMES, Library, can_load, filled, load, mapped_clients
 from mqflow.verbs import QueueManager
-from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner
 
 __all__ = ("Installed", "StandInError", "fill", "install")
 
@@ -59,8 +58,6 @@ def install(
     on_connect: Callable[[ConnectRequest], None] | None = None,
     users: Mapping[str, str] | None = None,
     why_not: WhyNot | None = None,
-    clock: Clock = SYSTEM_CLOCK,
-    runner: Runner = THREADS,
 ) -> Installed:
     """Let ibmmq and pymqi reach the queue manager in this process; call this before either package is imported.
 
@@ -79,9 +76,7 @@ def install(
         )
     if _state.host is not None:
         _state.host.abandon()
-    _state.host = Host(
-        queue_manager, clock=clock, runner=runner, numbers=_state.numbers, on_connect=on_connect, users=users, why_not=why_not
-    )
+    _state.host = Host(queue_manager, numbers=_state.numbers, on_connect=on_connect, users=users, why_not=why_not)
     if not _state.libraries:
         _state.libraries = [load(soname, _host) for soname in SONAMES]
     return Installed(_state.host)
@@ -94,7 +89,7 @@ def fill(table_at: int, soname: str, queue_manager: QueueManager | None, *, why_
     MQCONN gets 2059.
     """
     if _state.host is None and queue_manager is not None:
-        _state.host = Host(queue_manager, clock=SYSTEM_CLOCK, runner=THREADS, numbers=_state.numbers, why_not=why_not)
+        _state.host = Host(queue_manager, numbers=_state.numbers, why_not=why_not)
     _state.libraries.append(Library(soname, filled(table_at, soname, _host)))
     return None if _state.host is None else Installed(_state.host)
 

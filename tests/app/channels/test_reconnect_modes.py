@@ -25,7 +25,7 @@ from mqflow.testing.faults import CONNECT, Fault, Faults
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.testing.virtual_clock import VirtualClock
 from mqflow.verbs import Connection
-from mqflow.world import SYSTEM_WORLD
+from mqflow.world import SYSTEM_WORLD, World
 from tests.conformance.under_test import refused
 
 NO, ANY, Q_MGR = ReconnectMode.NO, ReconnectMode.ANY, ReconnectMode.Q_MGR
@@ -128,7 +128,7 @@ class Elsewhere:
 
 @pytest.fixture
 def two() -> Iterator[tuple[EmbeddedQueueManager, EmbeddedQueueManager]]:
-    with EmbeddedQueueManager("QM1") as one, EmbeddedQueueManager("QM1", clock=VirtualClock()) as created_anew:
+    with EmbeddedQueueManager("QM1") as one, EmbeddedQueueManager("QM1", world=World(VirtualClock())) as created_anew:
         yield one, created_anew
 
 

@@ -26,6 +26,7 @@ from mqflow.policy.poison import moved_message
 from mqflow.policy.poison.moved_message import Why
 from mqflow.testing.virtual_clock import VirtualClock
 from mqflow.verbs import QueueManager
+from mqflow.world import World
 
 HERE = "http://localhost:8161"
 SCRIPT = """
@@ -49,7 +50,7 @@ class Bench:
 
     def __init__(self, folder: Path) -> None:
         self.clock = VirtualClock()
-        self.queue_manager = EmbeddedQueueManager("QM1", clock=self.clock)
+        self.queue_manager = EmbeddedQueueManager("QM1", world=World(self.clock))
         assert 0 == mqsc.run(SCRIPT, self.queue_manager.administration).exit_code()
         self.connection = self.queue_manager.connect()
         self.reports: list[StatusReport] = []

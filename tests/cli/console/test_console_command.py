@@ -26,6 +26,7 @@ from mqflow.cli.watching.pages import pages
 from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.policy.health.records import ListenerStatus
+from mqflow.world import World
 from tests.cli.conftest import Run
 from tests.cli.console.conftest import Bench, Browser
 from tests.cli.watching.test_pages import Fixed, process, worker
@@ -246,7 +247,7 @@ async def test_each_queue_manager_of_an_application_has_a_console_and_one_login_
     both = process(0, worker(0))
     kept = ListenerStatus(name="archive:keep", queue="archive:KEPT", concurrency=1)
     source = Fixed(replace(both, listeners=(*both.listeners, kept)))
-    with closing(EmbeddedQueueManager("QM2", clock=bench.clock)) as other:
+    with closing(EmbeddedQueueManager("QM2", world=World(bench.clock))) as other:
         mqsc.run("DEFINE QLOCAL(KEPT)\nDEFINE QLOCAL(KEPT.BOQ)", other.administration)
         opened = {"": bench.queue_manager, "archive": other}
         make = console_of_application("127.0.0.1:0", app, bench.settings, allow_changes=True)

@@ -309,7 +309,7 @@ def test_the_time_until_a_message_is_due_is_in_words(milliseconds: int, words: s
 
 def test_the_delayed_messages_are_listed_with_target_size_and_time() -> None:
     clock = VirtualClock()
-    with EmbeddedQueueManager("QM1", clock=clock) as queue_manager:
+    with EmbeddedQueueManager("QM1", world=World(clock)) as queue_manager:
         queue_manager.administration.define(QueueAttributes(name="IN"))
         queue_manager.administration.define(QueueAttributes(name="STAGED"))
         connection = queue_manager.connect()

@@ -272,7 +272,7 @@ def test_a_process_that_has_not_started_is_neither_ready_nor_blocked() -> None:
 
 def test_figures_have_the_depth_and_the_age_or_the_refusal() -> None:
     clock = VirtualClock()
-    with EmbeddedQueueManager("QM1", clock=clock) as queue_manager:
+    with EmbeddedQueueManager("QM1", world=World(clock)) as queue_manager:
         for name in ("IN", "OUT"):
             queue_manager.administration.define(QueueAttributes(name=name))
         put(queue_manager, "IN", b"x", b"x")

@@ -30,6 +30,7 @@ from mqflow.mqi.pcf.queue_status import number_in
 from mqflow.mqi.pcf.structures import CFH, CFIN, CFST, PCFMessage
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions, QueueManager
+from mqflow.world import World
 from tests.client_packages import PACKAGES
 from tests.conformance.through_packages import through
 from tests.conformance.under_test import ManualClock, UnderTest
@@ -117,7 +118,7 @@ def test_an_alias_has_the_figures_of_its_target(made: Callable[[EmbeddedQueueMan
 def ibm_mq(package: str) -> Iterator[tuple[EmbeddedQueueManager, QueueManager]]:
     """Give a queue manager with 2 messages on IN, and the same queue manager as a package of IBM MQ reaches it."""
     clock = ManualClock()
-    with EmbeddedQueueManager("QM1", clock=clock) as own:
+    with EmbeddedQueueManager("QM1", world=World(clock)) as own:
         for queue in ("IN", "EMPTY"):
             own.administration.define(QueueAttributes(name=queue))
         connection = own.connect()

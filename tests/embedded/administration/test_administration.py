@@ -16,6 +16,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption, QueueType
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions, ObjectDescriptor
+from mqflow.world import World
 from tests.conformance.under_test import ManualClock, refused
 
 
@@ -26,7 +27,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def queue_manager(clock: ManualClock) -> Iterator[EmbeddedQueueManager]:
-    with EmbeddedQueueManager("QM1", clock=clock) as made:
+    with EmbeddedQueueManager("QM1", world=World(clock)) as made:
         made.administration.define(QueueAttributes(name="Q"))
         yield made
 

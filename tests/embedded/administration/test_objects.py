@@ -16,7 +16,7 @@ from mqflow.mqi.attributes.topic import TopicAttributes
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.selectors.selector import Selector
 from mqflow.mqi.subscription import SubscriptionAttributes
-from mqflow.world import SYSTEM_CLOCK
+from mqflow.world import SYSTEM_WORLD
 from tests.embedded.storage.scripted_store import FULL, ScriptedStore
 
 PRICES = TopicAttributes(name="PRICES", topic_string="Prices")
@@ -24,7 +24,7 @@ PRICES = TopicAttributes(name="PRICES", topic_string="Prices")
 
 def _machine(store: ScriptedStore, *objects: ObjectDefined) -> QueueManagerState:
     snapshot = Snapshot(queue_manager=None, queues=(), serials=(), next_serial=1, objects=objects)
-    return QueueManagerState(QueueManagerAttributes(name="QM1"), store=store, clock=SYSTEM_CLOCK, snapshot=snapshot)
+    return QueueManagerState(QueueManagerAttributes(name="QM1"), store=store, world=SYSTEM_WORLD, snapshot=snapshot)
 
 
 def _carry_out(state: QueueManagerState, pending: Pending[None]) -> None:

@@ -30,6 +30,7 @@ from mqflow.mqi.options import (
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import GetOptions, ObjectDescriptor, Subscribed
+from mqflow.world import World
 from tests.conformance.under_test import ManualClock, refused
 from tests.embedded.storage.scripted_store import FULL, ScriptedStore
 
@@ -50,7 +51,7 @@ class Rig:
     def __init__(self) -> None:
         self.store = ScriptedStore()
         self.clock = ManualClock()
-        self.queue_manager = EmbeddedQueueManager("QM1", store=self.store, clock=self.clock)
+        self.queue_manager = EmbeddedQueueManager("QM1", store=self.store, world=World(self.clock))
         self.administration = self.queue_manager.administration
         self.administration.define(QueueAttributes(name="Q"))
         self.connection = self.queue_manager.connect()

@@ -19,6 +19,7 @@ from mqflow.mqi.pcf.structures import CFBS, CFIL, CFIN, CFST
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import GetOptions, ObjectDescriptor
+from mqflow.world import World
 from tests.conformance.under_test import ManualClock, refused
 from tests.embedded.administration.commanding import Commander
 
@@ -231,7 +232,7 @@ def test_the_status_of_a_subscription_is_found_by_name_and_by_identifier(
 
 def test_the_status_of_a_subscription_has_the_time_of_its_last_resume() -> None:
     clock = ManualClock()
-    with EmbeddedQueueManager("QM1", clock=clock) as queue_manager:
+    with EmbeddedQueueManager("QM1", world=World(clock)) as queue_manager:
         first, second = queue_manager.connect(), queue_manager.connect()
         subscribe(first, "A")
         first.disconnect()

@@ -14,6 +14,7 @@ from mqflow.mqi.pcf.structures import CFST
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionAttributes, SubscriptionDescriptor
 from mqflow.verbs import ObjectDescriptor
+from mqflow.world import World
 from tests.conformance.under_test import ManualClock
 from tests.embedded.administration.commanding import Commander
 
@@ -25,7 +26,7 @@ class Rig:
 
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.queue_manager = EmbeddedQueueManager("QM1", clock=self.clock)
+        self.queue_manager = EmbeddedQueueManager("QM1", world=World(self.clock))
         self.mqsc("DEFINE QLOCAL(Q)", "DEFINE TOPIC(T) TOPICSTR('prices')", "DEFINE TOPIC(U) TOPICSTR('orders')")
         self.mqsc("DEFINE SUB(S) TOPICOBJ(T) TOPICSTR('fruit') DEST(Q) DESTCORL('4142') USERDATA('mine') PUBPRTY(7)")
 

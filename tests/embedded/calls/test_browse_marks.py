@@ -8,6 +8,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.testing.virtual_clock import VirtualClock
 from mqflow.verbs import GetOptions, ObjectDescriptor
+from mqflow.world import World
 
 QUEUE = "Q"
 MARKING = GetOptions(options=GetOption.BROWSE_FIRST | GetOption.UNMARKED_BROWSE_MSG | GetOption.MARK_BROWSE_HANDLE)
@@ -18,7 +19,7 @@ GETTING = GetOptions(options=GetOption.SYNCPOINT)
 def test_marks_of_messages_that_are_gone_are_forgotten_and_the_other_marks_stay(event: str, left: int) -> None:
     """A delay processor marks each staged message that it has seen, and keeps one handle while it runs."""
     clock = VirtualClock()
-    with EmbeddedQueueManager("QM1", clock=clock) as queue_manager:
+    with EmbeddedQueueManager("QM1", world=World(clock)) as queue_manager:
         queue_manager.administration.define(QueueAttributes(name=QUEUE))
         connection = queue_manager.connect()
         handle = connection.open(QUEUE, OpenOption.BROWSE | OpenOption.INPUT_SHARED | OpenOption.OUTPUT)

@@ -26,6 +26,7 @@ from mqflow.mqi.pcf.pcf_reader import parse
 from mqflow.mqi.pcf.structures import CFGR, CFST, PCFMessage
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions, Got
+from mqflow.world import World
 from tests.conformance.under_test import ManualClock
 from tests.embedded.administration.commanding import Commander, values_of
 from tests.embedded.disk_faults.disk import memory_folder
@@ -43,7 +44,7 @@ class Rig:
 
     def __init__(self, script: str, store: Store | None = None) -> None:
         self.clock = ManualClock()
-        self.queue_manager = EmbeddedQueueManager("QM1", clock=self.clock, store=store)
+        self.queue_manager = EmbeddedQueueManager("QM1", world=World(self.clock), store=store)
         self.run(script)
         self.program: EmbeddedConnection = self.queue_manager.connect(application_name="program")
 

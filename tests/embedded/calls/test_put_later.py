@@ -21,6 +21,7 @@ from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE as STAGING
 from mqflow.runtime.delay.stage import moment
 from mqflow.testing.virtual_clock import VirtualClock
 from mqflow.verbs import GetOptions, ObjectDescriptor
+from mqflow.world import World
 
 NEXT = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT)
 PERSISTENT = MessageDescriptor(persistence=1, priority=0)
@@ -34,7 +35,7 @@ def clock() -> VirtualClock:
 
 @pytest.fixture
 def queue_manager(clock: VirtualClock) -> Iterator[EmbeddedQueueManager]:
-    with EmbeddedQueueManager("QM1", clock=clock) as made:
+    with EmbeddedQueueManager("QM1", world=World(clock)) as made:
         made.administration.define(QueueAttributes(name="LATER"))
         yield made
 

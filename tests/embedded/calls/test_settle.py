@@ -25,6 +25,7 @@ from mqflow.mqi.options import CloseOption, GetOption, MessageFlag, ObjectType, 
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import GetOptions, Got, ObjectDescriptor
+from mqflow.world import World
 from tests.conformance.under_test import ManualClock, refused
 from tests.embedded.storage.scripted_store import FULL, UNKNOWN, ScriptedStore
 
@@ -44,7 +45,7 @@ class Rig:
     def __init__(self) -> None:
         self.store = ScriptedStore()
         self.clock = ManualClock()
-        self.queue_manager = EmbeddedQueueManager("QM1", store=self.store, clock=self.clock)
+        self.queue_manager = EmbeddedQueueManager("QM1", store=self.store, world=World(self.clock))
         self.queue_manager.administration.define(QueueAttributes(name="Q"))
         self.connection = self.queue_manager.connect()
         self.handle = self.connection.open("Q", EVERYTHING)

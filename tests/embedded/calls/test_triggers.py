@@ -18,6 +18,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers.trigger import TriggerMessage, to_bytes
 from mqflow.mqi.options import Encoding, Format, GetOption, MessageFlag, OpenOption, PutOption, Report
 from mqflow.verbs import GetOptions, Got
+from mqflow.world import World
 from tests.conformance.under_test import ManualClock
 from tests.embedded.storage.scripted_store import ScriptedStore
 
@@ -35,7 +36,7 @@ class Rig:
 
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.queue_manager = EmbeddedQueueManager("QM1", clock=self.clock, dead_letter_queue="SYSTEM.DEAD.LETTER.QUEUE")
+        self.queue_manager = EmbeddedQueueManager("QM1", world=World(self.clock), dead_letter_queue="SYSTEM.DEAD.LETTER.QUEUE")
         self.run(SCRIPT)
         self.program = self.queue_manager.connect()
         self.monitor = self.queue_manager.connect()

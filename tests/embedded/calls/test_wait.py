@@ -12,7 +12,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, MatchOption, MessageFlag, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions, InlineConnection
-from mqflow.world import THREADS, Runner, Running
+from mqflow.world import THREADS, Runner, Running, World
 from tests.conformance.under_test import ManualClock, refused
 
 BOTH = OpenOption.INPUT_SHARED | OpenOption.BROWSE
@@ -86,7 +86,7 @@ class Room:
     """A queue, a program that puts, and sleepers."""
 
     def __init__(self, runner: Runner = THREADS) -> None:
-        self.queue_manager = EmbeddedQueueManager("QM1", runner=runner)
+        self.queue_manager = EmbeddedQueueManager("QM1", world=World(runner=runner))
         self.queue_manager.administration.define(QueueAttributes(name="Q"))
         self.putter = self.queue_manager.connect()
         self.handle = self.putter.open("Q", OpenOption.OUTPUT | BOTH)
@@ -410,7 +410,7 @@ class _Later:
 @pytest.mark.parametrize("waits", [True, False], ids=["waiting", "withdrawn"])
 def test_a_mark_that_lapses_wakes_a_waiter_for_unmarked_messages(*, waits: bool) -> None:
     later = _Later()
-    with EmbeddedQueueManager("QM1", runner=later, clock=later.clock) as queue_manager:
+    with EmbeddedQueueManager("QM1", world=World(later.clock, runner=later)) as queue_manager:
         queue_manager.administration.define(QueueAttributes(name="Q"))
         dispatcher, another = queue_manager.connect(), queue_manager.connect()
         marking = dispatcher.open("Q", CO_OP | OpenOption.OUTPUT)
@@ -431,7 +431,7 @@ def test_a_mark_that_lapses_wakes_a_waiter_for_unmarked_messages(*, waits: bool)
 @pytest.mark.parametrize("interval_ms", [-1, 0])
 def test_a_mark_without_an_end_or_with_a_past_end_needs_no_thread(interval_ms: int) -> None:
     later = _Later()
-    with EmbeddedQueueManager("QM1", runner=later, clock=later.clock) as queue_manager:
+    with EmbeddedQueueManager("QM1", world=World(later.clock, runner=later)) as queue_manager:
         queue_manager.administration.alter_queue_manager({"mark_browse_interval_ms": interval_ms})
         queue_manager.administration.define(QueueAttributes(name="Q"))
         connection = queue_manager.connect()

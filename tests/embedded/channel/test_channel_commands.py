@@ -18,6 +18,7 @@ from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.pcf.codes import CommandCode, PCFReason
 from mqflow.mqi.pcf.structures import CFIL, CFIN, CFSL, CFST, Parameter
 from mqflow.mqi.reason_codes import Reason
+from mqflow.world import World
 from tests.conformance.under_test import ManualClock
 from tests.embedded.administration.commanding import Commander
 from tests.embedded.channel.conftest import APP, Dial
@@ -96,7 +97,7 @@ def test_a_channel_counts_the_bytes_segments_and_calls_of_all_its_conversations(
 
 def test_a_put_without_a_reply_is_the_last_call_of_a_channel(queue_manager: EmbeddedQueueManager, users: UsersFile) -> None:
     clock = ManualClock()
-    with serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users, clock=clock) as server:
+    with serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users, world=World(clock)) as server:
         assert isinstance(server.address, TcpAddress)
         with closing(ChannelClient(server.address.port)) as client:
             out = client.begin(APP).open("Q1", OpenOption.OUTPUT).handle

@@ -29,7 +29,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions
-from mqflow.world import SYSTEM_CLOCK, THREADS
+from mqflow.world import SYSTEM_WORLD
 from tests.embedded.channel.conftest import APP, Dial
 from tests.fap.client_half import ORDER, ChannelClient, Golden, flow_of, golden_of, initial_data, open_body
 from tests.queue_contents import put
@@ -86,7 +86,7 @@ def test_a_user_without_authority_is_refused_with_2035(negotiated: ChannelClient
 def test_several_listeners_can_check_passwords_with_one_guard(queue_manager: EmbeddedQueueManager, tmp_path: Path) -> None:
     users = UsersFile(tmp_path / "users.json", bytes, cost=2)
     users.set("app", "secret")
-    guard = PasswordGuard(users, SYSTEM_CLOCK, THREADS)
+    guard = PasswordGuard(users, SYSTEM_WORLD)
     nobody = UsersFile(tmp_path / "nobody.json", bytes, cost=2)
 
     for _ in range(2):

@@ -20,7 +20,7 @@ from mqflow.mqi.pcf.pcf_reader import parse
 from mqflow.mqi.pcf.structures import CFGR, PCFMessage
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import GetOptions, Subscribed
-from mqflow.world import THREADS, Running
+from mqflow.world import THREADS, Running, World
 from tests.conformance.under_test import ManualClock
 from tests.embedded.administration.commanding import values_of
 from tests.embedded.disk_faults.disk import memory_folder
@@ -74,7 +74,7 @@ class Rig:
         self.clock = ManualClock()
         self.beats: list[Beat] = []
         self.work: list[Callable[[], None]] = []
-        self.queue_manager = EmbeddedQueueManager("QM1", clock=self.clock, store=store, runner=self)
+        self.queue_manager = EmbeddedQueueManager("QM1", world=World(self.clock, runner=self), store=store)
         script = "DEFINE QLOCAL(ORDERS.IN) REPLACE\nDEFINE QLOCAL('A/B') REPLACE\nDEFINE QLOCAL(MONITOR) MAXDEPTH(1) REPLACE"
         assert 0 == mqsc.run(script, self.queue_manager.administration).exit_code()
         self.program: EmbeddedConnection = self.queue_manager.connect(application_name="program")

@@ -12,6 +12,7 @@ from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.names import is_object_name
 from mqflow.mqi.options import PutOption
+from mqflow.world import World
 from tests.conformance.under_test import ManualClock
 
 
@@ -87,7 +88,7 @@ def test_identifiers_are_not_given_twice_after_the_clock_was_set_back(tmp_path: 
     clock = ManualClock()
 
     def put(count: int) -> set[bytes]:
-        with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data"), clock=clock) as queue_manager:
+        with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data"), world=World(clock)) as queue_manager:
             connection = queue_manager.connect()
             descriptor = MessageDescriptor(persistence=1)
             name = "SYSTEM.DEFAULT.LOCAL.QUEUE"

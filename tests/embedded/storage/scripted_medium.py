@@ -21,6 +21,7 @@ from mqflow.embedded.storage.store import (
     StoredIdentifiers,
     StoredMessage,
 )
+from mqflow.world import World
 from tests.conformance.under_test import ManualClock
 from tests.embedded.storage.stored_messages import QUEUE, message
 
@@ -190,7 +191,7 @@ class Kit:
         self.folder, self.clock, self.runner = folder, ManualClock(), Stepping()
         runner: Any = self.runner
         options = {"free_bytes_min": 0} | options
-        self.store = DurableStore(folder, self._open, runner=runner, clock=self.clock, **options)
+        self.store = DurableStore(folder, self._open, world=World(self.clock, runner=runner), **options)
         self.answers: list[tuple[str, str | None]] = []
 
     def _open(self, folder: DataFolder) -> Any:

@@ -110,7 +110,7 @@ def send(queue_manager: EmbeddedQueueManager, clock: Machine, *delays_ms: int) -
 def test_a_restart_with_a_jump_of_the_calendar(tmp_path: Path, jump_ms: int, *, machine_too: bool) -> None:
     """After a restart of the process no due time moves. After a restart of the machine the calendar counts, up to the delay."""
     clock = Machine()
-    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data"), clock=clock) as queue_manager:
+    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data"), world=World(clock)) as queue_manager:
         queue_manager.administration.define(QueueAttributes(name="LATER"))
         send(queue_manager, clock, 600_000, 60_000)
     clock.passes(10_000)
@@ -118,7 +118,7 @@ def test_a_restart_with_a_jump_of_the_calendar(tmp_path: Path, jump_ms: int, *, 
     if machine_too:
         clock.starts_again()
 
-    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data"), clock=clock) as queue_manager:
+    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data"), world=World(clock)) as queue_manager:
         found = waiting(queue_manager, clock)
         send(queue_manager, clock, 1_000)
         [first, *_] = waiting(queue_manager, clock)
@@ -134,13 +134,13 @@ def test_a_restart_with_a_jump_of_the_calendar(tmp_path: Path, jump_ms: int, *, 
 def test_a_message_sent_after_the_wall_clock_was_set_back_has_its_place(tmp_path: Path) -> None:
     """The queue stays in order of due times: a short delay does not wait behind earlier messages."""
     clock = Machine()
-    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data"), clock=clock) as queue_manager:
+    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data"), world=World(clock)) as queue_manager:
         queue_manager.administration.define(QueueAttributes(name="LATER"))
         send(queue_manager, clock, 86_400_000)
     clock.wall_ms -= YEARS_MS
     clock.starts_again()
 
-    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data"), clock=clock) as queue_manager:
+    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data"), world=World(clock)) as queue_manager:
         send(queue_manager, clock, 5_000, 1_000)
         found = waiting(queue_manager, clock)
 
@@ -159,7 +159,7 @@ def test_messages_due_at_one_time_are_in_the_order_of_sending() -> None:
     """A millisecond can end between two readings of the clock, so the place of a message comes from one reading."""
     clock = Ticking()
     sent = moment(clock)
-    with EmbeddedQueueManager("QM1", clock=clock) as queue_manager:
+    with EmbeddedQueueManager("QM1", world=World(clock)) as queue_manager:
         connection = queue_manager.connect()
         for number in range(50):
             descriptor, body = staged(

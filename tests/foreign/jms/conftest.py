@@ -18,7 +18,7 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.protocol.addresses import TcpAddress
 from mqflow.embedded.wire.server.listener import Server
 from mqflow.embedded.wire.server.users_file import UsersFile
-from mqflow.world import SYSTEM_CLOCK, Clock
+from mqflow.world import SYSTEM_CLOCK, Clock, World
 from tests.doubles import queue_manager_with
 from tests.foreign.dissecting import TSHARK, Conversations, wrong_conversations
 from tests.foreign.jms.program import MQSC, Program, Scenario, class_paths
@@ -78,7 +78,7 @@ def serve(conversations: Conversations, tmp_path: Path, request: pytest.FixtureR
                 if heard is not None:
                     heard(from_client, data)
 
-            server = serve_channel(queue_manager, TcpAddress("127.0.0.1", port), users, tls=tls, clock=clock, tap=tap)
+            server = serve_channel(queue_manager, TcpAddress("127.0.0.1", port), users, tls=tls, world=World(clock), tap=tap)
             servers.enter_context(closing(server))
             assert isinstance(server.address, TcpAddress)
             return server.address.port, server

@@ -42,7 +42,7 @@ class Bench:
     def __init__(self) -> None:
         self.clock = VirtualClock()
         self.world = World(self.clock, SeededRandom(1))
-        self.queue_manager = EmbeddedQueueManager("QM1", clock=self.clock)
+        self.queue_manager = EmbeddedQueueManager("QM1", world=World(self.clock))
         self.mqsc(QUEUES)
         self.faults = Faults()
         self.connection = self.faults.wrap(self.queue_manager).connect()

@@ -34,7 +34,7 @@ class Bench:
         self.queue = queue
         self.clock = VirtualClock()
         self.world = World(self.clock, SeededRandom(1))
-        self.queue_manager = EmbeddedQueueManager("QM1", clock=self.clock)
+        self.queue_manager = EmbeddedQueueManager("QM1", world=World(self.clock))
         for name in ("LATER", STAGED):
             self.queue_manager.administration.define(QueueAttributes(name=name))
         self.connection = self.queue_manager.connect()

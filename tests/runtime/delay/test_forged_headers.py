@@ -42,7 +42,7 @@ headers = st.builds(
 )
 def test_a_message_with_any_header_is_moved_or_stays(data: bytes, body: bytes, queue: str, dead_letter_queue: str) -> None:
     clock = VirtualClock()
-    with EmbeddedQueueManager("QM1", clock=clock, dead_letter_queue=dead_letter_queue) as queue_manager:
+    with EmbeddedQueueManager("QM1", world=World(clock), dead_letter_queue=dead_letter_queue) as queue_manager:
         for name in ("LATER", "RECORDS", STAGING_QUEUE):
             queue_manager.administration.define(QueueAttributes(name=name))
         connection = queue_manager.connect()

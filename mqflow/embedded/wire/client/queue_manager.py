@@ -23,7 +23,7 @@ from mqflow.embedded.wire.protocol.heartbeat_sender import HeartbeatSender
 from mqflow.embedded.wire.protocol.pulse import OWN_BEATS_MAX, PulseError, PulseSender
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
-from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner
+from mqflow.world import SYSTEM_WORLD, World
 
 __all__ = ("ServedQueueManager",)
 
@@ -54,13 +54,12 @@ class ServedQueueManager:
         user: str = "",
         password: str | Callable[[], str] | None = None,
         tls: ssl.SSLContext | None = None,
-        runner: Runner = THREADS,
         silence_s: float = SILENCE_S,
         dial: Dial = dial,
-        clock: Clock = SYSTEM_CLOCK,
+        world: World = SYSTEM_WORLD,
     ) -> None:
         """Take the addresses, the user and the password. A function that reads the password is called for each connection."""
-        self._clock = clock
+        self._clock = world.clock
         self._dial = dial
         self._addresses: Final = _addresses(address)
         self._password = password
@@ -69,9 +68,9 @@ class ServedQueueManager:
         # The user of each connection that names no user. Empty means the owner's user, which is also the user of this process.
         self._user = user
         self._lines: set[Line] = set()
-        self._heartbeats = HeartbeatSender(runner, silence_s=silence_s)
-        self._runner = runner
-        self._guard = runner.lock()
+        self._heartbeats = HeartbeatSender(world.runner, silence_s=silence_s)
+        self._runner = world.runner
+        self._guard = world.runner.lock()
         self._pulses: dict[Address, PulseSender] = {}
 
     @property

@@ -6,7 +6,7 @@ This module knows no socket.
 import logging
 from typing import Final
 
-from mqflow.world import Clock, Runner
+from mqflow.world import World
 
 __all__ = ("LINES_A_MINUTE", "Complaints")
 
@@ -18,10 +18,10 @@ _logger: Final = logging.getLogger("mqflow")
 class Complaints:
     """Logs and counts complaints about peers. Any thread can call this object."""
 
-    def __init__(self, clock: Clock, runner: Runner) -> None:
-        self._clock = clock
-        self._guard = runner.lock()
-        self._minute_began = clock.monotonic()
+    def __init__(self, world: World) -> None:
+        self._clock = world.clock
+        self._guard = world.runner.lock()
+        self._minute_began = world.clock.monotonic()
         self._lines = 0
         self._left_out = 0
         #: The sentences of `once` that are in the log.

@@ -9,7 +9,7 @@ import select
 from typing import Final, Protocol
 
 from mqflow.embedded.wire.protocol.wakeup import HasDescriptor, SocketSignal
-from mqflow.world import Clock, Runner, Running
+from mqflow.world import Runner, Running, World
 
 __all__ = ("QUIET_S", "Committers", "EpollIdlePoller", "IdleLine", "IdlePoller", "idle_poller_of_system")
 
@@ -81,14 +81,14 @@ class IdlePoller(Protocol):
 class EpollIdlePoller:
     """Waits for any number of connections with epoll. The poller's thread runs while the poller has connections."""
 
-    def __init__(self, runner: Runner, clock: Clock, wake: SocketSignal) -> None:
-        self.committers: Final = Committers(runner)
-        self._runner = runner
-        self._clock = clock
+    def __init__(self, world: World, wake: SocketSignal) -> None:
+        self.committers: Final = Committers(world.runner)
+        self._runner = world.runner
+        self._clock = world.clock
         self._wake = wake
         self._poll = select.epoll()
         self._poll.register(wake, select.EPOLLIN)
-        self._guard = runner.lock()
+        self._guard = world.runner.lock()
         self._lines: dict[int, IdleLine] = {}
         self._running: Running | None = None
         self._closing = False
@@ -138,7 +138,7 @@ class EpollIdlePoller:
                 line.tick()
 
 
-def idle_poller_of_system(runner: Runner, clock: Clock) -> IdlePoller | None:
+def idle_poller_of_system(world: World) -> IdlePoller | None:
     """Return an idle poller if the system has epoll; None on other systems."""
     # hasattr: `select` has epoll only on Linux.
-    return EpollIdlePoller(runner, clock, SocketSignal()) if hasattr(select, "epoll") else None
+    return EpollIdlePoller(world, SocketSignal()) if hasattr(select, "epoll") else None

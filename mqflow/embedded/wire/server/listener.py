@@ -32,7 +32,7 @@ from mqflow.embedded.wire.server.strangers import Stranger, StrangerLimits, stra
 from mqflow.embedded.wire.server.users_file import UsersFileError
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
-from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner, Running
+from mqflow.world import SYSTEM_WORLD, Running, World
 
 __all__ = (
     "BACKLOG",
@@ -117,8 +117,7 @@ class Server:
         login: Login,
         *,
         host: Host,
-        runner: Runner,
-        clock: Clock,
+        world: World,
         silence_s: float,
         room: Room,
         signals: Callable[[], Signal] = SocketSignal,
@@ -138,11 +137,11 @@ class Server:
         self._listen = listen
         self._when_closed = when_closed
         self._closed = False
-        self._switching = runner.lock()
+        self._switching = world.runner.lock()
         #: The identity of the socket file.
         self._socket = file_identity(address.path) if isinstance(address, UnixAddress) else None
-        self._runner = runner
-        self._clock = clock
+        self._runner = runner = world.runner
+        self._clock = world.clock
         self._room = room
         self._beyond = Room(_BEYOND_MAX)
         #: The places for peers on a network before their log-in. These peers take no place from an application.
@@ -155,7 +154,7 @@ class Server:
         self._closing = signals()
         self._guard = threading.Lock()
         self._served: dict[ServedPeer, _Place] = {}
-        self._complaints = Complaints(clock, runner)
+        self._complaints = Complaints(world)
         self._heartbeats = HeartbeatSender(runner, silence_s=silence_s)
         self._pulses = Pulses(runner)
         self._idle_poller = idle_poller
@@ -388,8 +387,7 @@ def serve(
     socket_path: Path,
     *,
     host: Host = no_host,
-    runner: Runner = THREADS,
-    clock: Clock = SYSTEM_CLOCK,
+    world: World = SYSTEM_WORLD,
     silence_s: float = SILENCE_S,
     room: Room | None = None,
 ) -> Server:
@@ -419,11 +417,10 @@ def serve(
         UnixAddress(socket_path),
         SameUser(),
         host=host,
-        runner=runner,
-        clock=clock,
+        world=world,
         silence_s=silence_s,
         room=room or Room(),
-        idle_poller=idle_poller_of_system(runner, clock),
+        idle_poller=idle_poller_of_system(world),
     )
 
 
@@ -434,8 +431,7 @@ def serve_tcp(
     *,
     tls: ssl.SSLContext | None = None,
     host: Host = no_host,
-    runner: Runner = THREADS,
-    clock: Clock = SYSTEM_CLOCK,
+    world: World = SYSTEM_WORLD,
     silence_s: float = SILENCE_S,
     room: Room | None = None,
     guard: PasswordGuard | None = None,
@@ -465,19 +461,18 @@ def serve_tcp(
         remedy = "Choose another port" if error.errno in _OF_PORTS else "Name a host or an address of this machine"
         raise ServingError(f"{address} cannot be used to listen: {problem}. {remedy}.") from error
     bound = TcpAddress(address.host, listener.getsockname()[1])
-    checks = guard or PasswordGuard(passwords, clock, runner)
-    login = WithPassword(passwords, tls, queue_manager.administers, Complaints(clock, runner), checks)
+    checks = guard or PasswordGuard(passwords, world)
+    login = WithPassword(passwords, tls, queue_manager.administers, Complaints(world), checks)
     return Server(
         queue_manager,
         listener,
         bound,
         login,
         host=host,
-        runner=runner,
-        clock=clock,
+        world=world,
         silence_s=silence_s,
         room=room or Room(),
-        idle_poller=idle_poller_of_system(runner, clock) if peers_of is None else None,
+        idle_poller=idle_poller_of_system(world) if peers_of is None else None,
         peers=None if peers_of is None else peers_of(login),
         listen=partial(socket.create_server, (bound.host, bound.port), family=family, backlog=BACKLOG),
         when_closed=when_closed,

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from mqflow.world import Clock, Event, Lock, Runner
+from mqflow.world import Event, Lock, World
 
 __all__ = ("PAUSE_S_MAX", "PasswordGuard", "Passwords", "pause_s")
 
@@ -63,10 +63,10 @@ class _Turn(Struct):
 class PasswordGuard:
     """Checks passwords, one at a time. Any thread can call it."""
 
-    def __init__(self, passwords: Passwords, clock: Clock, runner: Runner) -> None:
+    def __init__(self, passwords: Passwords, world: World) -> None:
         self._passwords: Final = passwords
-        self._clock: Final = clock
-        self._runner: Final = runner
+        self._clock: Final = world.clock
+        runner = self._runner = world.runner
         self._check: Final[Lock] = runner.lock()
         self._guard: Final[Lock] = runner.lock()
         self._turns: Final[dict[Hashable, _Turn]] = {}

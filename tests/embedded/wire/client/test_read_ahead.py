@@ -23,6 +23,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions
+from mqflow.world import World
 from tests.conformance.under_test import ManualClock, refused
 from tests.queue_contents import put
 
@@ -38,7 +39,7 @@ def clock() -> ManualClock:
 @pytest.fixture
 def connection(owner: EmbeddedQueueManager, folder: Path, clock: ManualClock) -> Iterator[ServedConnection]:
     with serve(owner, folder / "qm"):
-        connected = ServedQueueManager(folder / "qm", clock=clock).connect()
+        connected = ServedQueueManager(folder / "qm", world=World(clock)).connect()
         yield connected
         connected.abandon()
 

@@ -16,7 +16,7 @@ from mqflow.embedded.wire.server.listener import Server, serve
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import PutOption
-from mqflow.world import THREADS
+from mqflow.world import World
 from tests.conformance.under_test import ManualClock
 from tests.embedded.disk_faults.disk import memory_folder
 
@@ -85,7 +85,7 @@ def test_a_reply_of_a_bad_server_that_cannot_be_decoded_has_one_type_of_error(fr
 
 def test_a_minute_has_at_most_ten_lines_and_the_next_says_how_many_were_left_out(caplog: pytest.LogCaptureFixture) -> None:
     clock = ManualClock()
-    complain = Complaints(clock, THREADS)
+    complain = Complaints(World(clock))
     for _ in range(LINES_A_MINUTE + 990):
         complain("A peer is strange.")
     clock.advance(60.0)

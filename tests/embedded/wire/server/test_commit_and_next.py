@@ -27,7 +27,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import WAIT_UNLIMITED, Exchange, GetOptions
-from mqflow.world import SYSTEM_CLOCK, THREADS, Running
+from mqflow.world import SYSTEM_WORLD, Running
 from tests.embedded.storage.scripted_store import FULL, UNKNOWN, ScriptedStore
 
 pytestmark = pytest.mark.skipif(not hasattr(select, "epoll"), reason="lines are lent where the system has epoll: Linux")
@@ -510,7 +510,7 @@ def test_without_a_poller_thread_the_connection_does_all_work_itself(
 
 def test_a_switchboard_without_lines_ends_its_thread_and_starts_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(idle_poller, "QUIET_S", 0.01)
-    board = EpollIdlePoller(THREADS, SYSTEM_CLOCK, SocketSignal())
+    board = EpollIdlePoller(SYSTEM_WORLD, SocketSignal())
     here, there = socket.socketpair()
     heard = threading.Semaphore(0)
 
@@ -556,6 +556,6 @@ def test_a_line_that_cannot_go_on_ends_its_own_connection_and_no_other(
 
 
 def test_there_is_a_switchboard_where_the_system_can_wait_for_many() -> None:
-    board = idle_poller_of_system(THREADS, SYSTEM_CLOCK)
+    board = idle_poller_of_system(SYSTEM_WORLD)
     assert board is not None
     board.close()

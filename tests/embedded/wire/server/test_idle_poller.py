@@ -10,7 +10,7 @@ import pytest
 
 from mqflow.embedded.wire.protocol.wakeup import SocketSignal
 from mqflow.embedded.wire.server.idle_poller import QUIET_S, Committers, EpollIdlePoller, idle_poller_of_system
-from mqflow.world import THREADS
+from mqflow.world import THREADS, World
 from tests.conformance.under_test import ManualClock
 
 pytestmark = pytest.mark.skipif(not hasattr(select, "epoll"), reason="lines are lent where the system has epoll: Linux")
@@ -41,7 +41,7 @@ class Kit:
         self.fails: list[RuntimeError] = []
         runner: Any = SimpleNamespace(lock=THREADS.lock, start=self.start)
         self.wake = SocketSignal()
-        self.poller = EpollIdlePoller(runner, self.clock, self.wake)
+        self.poller = EpollIdlePoller(World(self.clock, runner=runner), self.wake)
 
     def start(self, target: Callable[[], None], name: str) -> Any:
         if self.fails:
@@ -148,4 +148,4 @@ def test_the_poller_is_worth_it_from_four_committers_on() -> None:
 def test_a_system_without_epoll_has_no_poller(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(select, "epoll")
 
-    assert idle_poller_of_system(THREADS, ManualClock()) is None
+    assert idle_poller_of_system(World(ManualClock())) is None

@@ -18,7 +18,7 @@ from mqflow.embedded.wire.server.listener import Room, Server, ServingError, Unp
 from mqflow.embedded.wire.server.strangers import StrangerLimits
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
-from mqflow.world import THREADS
+from mqflow.world import THREADS, World
 from tests.conformance.under_test import ManualClock
 
 TOO_MANY = "The limit of 1 served connections is reached; --max-connections changes it"
@@ -120,9 +120,10 @@ class Kit:
         queue_manager: Any = SimpleNamespace(name="QM1")
         made: Any = self
         self.server = Server(
-            queue_manager, made.listener, TcpAddress("127.0.0.1", 1414), login, host=made.host, runner=runner, clock=self.clock,
-            silence_s=5.0, room=self.room, signals=self.signal, idle_poller=made, peers=made.peer, listen=made.listen,
-            when_closed=lambda: self.said.append("closed"), strangers=StrangerLimits(most=2, hello_s=30.0, patience_s=1.0),
+            queue_manager, made.listener, TcpAddress("127.0.0.1", 1414), login, host=made.host, silence_s=5.0,
+            world=World(self.clock, runner=runner), room=self.room, signals=self.signal, idle_poller=made, peers=made.peer,
+            listen=made.listen, when_closed=lambda: self.said.append("closed"),
+            strangers=StrangerLimits(most=2, hello_s=30.0, patience_s=1.0),
         )  # fmt: skip
 
     def host(self, _: object) -> None:

@@ -16,7 +16,7 @@ from mqflow.embedded.wire.server.password_guard import PasswordGuard
 from mqflow.embedded.wire.server.users_file import UsersFileError
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
-from mqflow.world import THREADS
+from mqflow.world import World
 from tests.conformance.under_test import ManualClock
 
 HERE = "192.0.2.1"
@@ -60,7 +60,7 @@ class Kit:
     def __init__(self, problem: UsersFileError | None = None) -> None:
         self.complaints: list[str] = []
         passwords, clock = Passwords(problem), ManualClock()
-        guard = PasswordGuard(passwords, clock, THREADS)
+        guard = PasswordGuard(passwords, World(clock))
         self.login = WithPassword(passwords, None, {"admin", "remote"}.__contains__, self.complaints.append, guard)
 
     def user(self, user: str, password: str, *names: str) -> str:

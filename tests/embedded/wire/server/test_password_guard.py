@@ -7,7 +7,7 @@ import pytest
 
 from mqflow.embedded.wire.server.password_guard import PAUSE_S_MAX, PasswordGuard, pause_s
 from mqflow.embedded.wire.server.users_file import UsersFile
-from mqflow.world import THREADS
+from mqflow.world import THREADS, World
 from tests.conformance.under_test import ManualClock
 
 SECRET = "correct horse"  # noqa: S105 - a test's
@@ -86,7 +86,7 @@ def passwords(clock: ManualClock) -> Passwords:
 
 @pytest.fixture
 def guard(passwords: Passwords, clock: ManualClock, pauses: Pauses) -> PasswordGuard:
-    return PasswordGuard(passwords, clock, pauses)
+    return PasswordGuard(passwords, World(clock, runner=pauses))
 
 
 @pytest.mark.parametrize(

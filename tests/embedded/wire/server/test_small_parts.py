@@ -14,7 +14,7 @@ from mqflow.embedded.wire.server.listener import CONNECTIONS_MAX, Room
 from mqflow.embedded.wire.server.users_file import UserPassword, UsersFile, why_no_user
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.verbs import Got
-from mqflow.world import THREADS
+from mqflow.world import World
 from tests.conformance.under_test import ManualClock
 
 
@@ -38,7 +38,7 @@ def complained(caplog: pytest.LogCaptureFixture, complain: Complaints, *times: s
 
 def test_ten_complaints_a_minute_are_logged_and_all_are_counted(caplog: pytest.LogCaptureFixture) -> None:
     clock = ManualClock()
-    complain = Complaints(clock, THREADS)
+    complain = Complaints(World(clock))
 
     first = complained(caplog, complain, *(["A peer errs."] * 12))
     clock.advance(59.9)
@@ -60,7 +60,7 @@ def test_the_log_gets_a_sentence_later_that_it_must_have_only_once_if_the_limit_
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     clock = ManualClock()
-    complain = Complaints(clock, THREADS)
+    complain = Complaints(World(clock))
     complained(caplog, complain, *(["A peer errs."] * 10))
     complain.once("XA is not served.")
     clock.advance(60.0)
@@ -76,7 +76,7 @@ def test_the_log_gets_a_sentence_later_that_it_must_have_only_once_if_the_limit_
 def test_a_minute_that_lasts_exactly_so_long_is_over(caplog: pytest.LogCaptureFixture) -> None:
     clock = ManualClock()
     clock.now_s = 0.0
-    complain = Complaints(clock, THREADS)
+    complain = Complaints(World(clock))
     complained(caplog, complain, *(["A peer errs."] * 10))
     clock.now_s = 60.0
 

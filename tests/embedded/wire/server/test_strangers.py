@@ -16,6 +16,7 @@ from mqflow.embedded.wire.server.users_file import UsersFile
 from mqflow.fap.connection_flows import Credentials
 from mqflow.fap.transmission_segments import Header, SegmentType, to_segment
 from mqflow.mqi.options import OpenOption
+from mqflow.world import World
 from tests.conformance.under_test import ManualClock
 from tests.fap.client_half import ORDER, ChannelClient, initial_data
 
@@ -60,7 +61,7 @@ SENT = {
 def test_a_client_program_is_served_during_a_flood_of_half_open_connections(users: UsersFile) -> None:
     with (
         EmbeddedQueueManager("QM1") as queue_manager,
-        serve_channel(queue_manager, HERE, users, clock=ManualClock(), strangers=LIMITS) as server,
+        serve_channel(queue_manager, HERE, users, world=World(ManualClock()), strangers=LIMITS) as server,
         contextlib.ExitStack() as opened,
     ):
         assert isinstance(server.address, TcpAddress)
@@ -79,7 +80,7 @@ def test_a_client_program_is_served_during_a_flood_of_half_open_connections(user
 def test_an_application_is_served_during_a_flood_too(users: UsersFile) -> None:
     with (
         EmbeddedQueueManager("QM1") as queue_manager,
-        serve_tcp(queue_manager, HERE, users, clock=ManualClock(), strangers=LIMITS) as server,
+        serve_tcp(queue_manager, HERE, users, world=World(ManualClock()), strangers=LIMITS) as server,
         contextlib.ExitStack() as opened,
     ):
         assert isinstance(server.address, TcpAddress)
