@@ -6,8 +6,9 @@ that makes the tests hang is not noticed: a test must say what is wrong.
 
 `--mutants` draws from the decisions alone: policy, the rules and calls of the embedded queue manager, and the listener. The
 verdicts stand in tests/planting/results.json, or in mutants.json, and add up over runs. A run plants the defects that no
-earlier run has found; `--again` plants all. The same seed plants the same defects in the same sources, and `--only N` the N-th
-defect. The exit code is 1 if fewer than 95 percent of all defects with an effect are noticed.
+earlier run has found; `--again` plants all. `--missed` draws none, and plants every defect that earlier runs have missed. The
+same seed plants the same defects in the same sources, and `--only N` the N-th defect. The exit code is 1 if fewer than 95
+percent of all defects with an effect are noticed.
 """
 
 import argparse
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import chain
@@ -24,7 +25,7 @@ from pathlib import Path
 from queue import Queue
 from random import Random
 from threading import Lock
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -51,6 +52,7 @@ PACKAGES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "calls": ("mqflow/embedded/calls", ("tests/embedded", "tests/conformance", "tests/model", "tests/stories")),
     "listener": ("mqflow/runtime/listener", ("tests/runtime", "tests/app", "tests/stories", "tests/conformance")),
 }  # fmt: skip
+_Defect: TypeAlias = tuple[str, Path, str, Mutation]
 DECISIONS: Final = ("policy", "rules", "calls", "listener")
 OTHERS: Final = ("policy", "runtime", "bindings", "wire", "storage", "cli", "settings")
 GOAL: Final = 95
@@ -77,16 +79,27 @@ class Planted(Struct, frozen=True):
 def chosen(packages: Sequence[str], count: int, seed: int) -> list[Planted]:
     """Return `count` defects, drawn evenly from the packages."""
     dice = Random(seed)  # noqa: S311 - repeatable, not secret
-    drawn: list[tuple[str, Path, str, Mutation]] = []
+    drawn: list[_Defect] = []
     for place, package in enumerate(packages):
-        every = [
-            (package, path.relative_to(ROOT), *named)
-            for path in sorted((ROOT / PACKAGES[package][0]).rglob("*.py"))
-            for named in results.names(path.relative_to(ROOT), mutations(path.read_text("utf-8")))
-        ]
+        every = _every(package)
         wanted = count // len(packages) + (place < count % len(packages))
         drawn += dice.sample(every, min(wanted, len(every)))
     return [Planted(number, *each) for number, each in enumerate(drawn, start=1)]
+
+
+def _every(package: str) -> list[_Defect]:
+    return [
+        (package, path.relative_to(ROOT), *named)
+        for path in sorted((ROOT / PACKAGES[package][0]).rglob("*.py"))
+        for named in results.names(path.relative_to(ROOT), mutations(path.read_text("utf-8")))
+    ]
+
+
+def missed(packages: Sequence[str], earlier: Mapping[str, results.Verdict]) -> list[Planted]:
+    """Return the defects of the packages that have an earlier verdict, and were not noticed."""
+    names = {name for name, each in earlier.items() if each.said != NOTICED}
+    found = [each for package in packages for each in _every(package) if each[2] in names]
+    return [Planted(number, *each) for number, each in enumerate(found, start=1)]
 
 
 def measured(folder: Path, copies: Sequence[Path], drawn: Sequence[Planted]) -> reach.Reach:
@@ -165,19 +178,21 @@ def main() -> int:
     parser.add_argument("--packages", nargs="+", choices=PACKAGES, help="where (in each)")
     parser.add_argument("--mutants", action="store_true", help=f"draw from {', '.join(DECISIONS)}")
     parser.add_argument("--only", type=int, nargs="+", metavar="N", help="plant the N-th defects only")
+    parser.add_argument("--missed", action="store_true", help="plant the defects that earlier runs missed, and draw none")
     parser.add_argument("--again", action="store_true", help="plant the defects too that an earlier run has noticed")
     parser.add_argument("--jobs", type=int, default=2, help="how many at a time (2)")
     parser.add_argument("--folder", type=Path, help="for the copies; the notes of an earlier command there are used again")
     parser.add_argument("--list", action="store_true", help="print the defects, and plant none")
     given = parser.parse_args()
     packages = given.packages or (DECISIONS if given.mutants else OTHERS)
-    drawn = [each for each in chosen(packages, given.count, given.seed) if not given.only or each.number in given.only]
+    file = results.MUTANTS if given.mutants else results.RESULTS
+    earlier, without_effect = results.read(file), results.equivalents()
+    every = missed(packages, earlier) if given.missed else chosen(packages, given.count, given.seed)
+    drawn = [each for each in every if not given.only or each.number in given.only]
     if given.list:
         for each in drawn:
             say(f"{each.number:4} {each.source}:{each.mutation.line} {each.mutation.name}")
         return 0
-    file = results.MUTANTS if given.mutants else results.RESULTS
-    earlier, without_effect = results.read(file), results.equivalents()
     if not (given.again or given.only):
         drawn = [
             each for each in drawn
@@ -185,13 +200,13 @@ def main() -> int:
         ]  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="mqflow-planting-") as temporary:
         plant_all(given.folder or Path(temporary), drawn, given.jobs, file)
-    every = results.figures(results.read(file), without_effect)
-    for package, all_of in every.items():
+    counted = results.figures(results.read(file), without_effect)
+    for package, all_of in counted.items():
         with_effect = all_of.planted - all_of.equivalent
         say(f"{package or 'all':10} {all_of.noticed:4} of {with_effect:4} noticed, {all_of.equivalent} without effect")
-    for sentence in results.sentences(every[""]):
+    for sentence in results.sentences(counted[""]):
         say(sentence)
-    return int(every[""].percent < GOAL)
+    return int(counted[""].percent < GOAL)
 
 
 def plant_all(folder: Path, drawn: Sequence[Planted], jobs: int, file: Path) -> None:

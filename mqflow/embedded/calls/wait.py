@@ -69,10 +69,9 @@ def stop_waiting(handle: ObjectHandle) -> None:
 
 
 def interrupt(handle: ObjectHandle) -> None:
-    """End the wait of a handle whose connection ends. Wake its get, which then raises the reason of the end."""
+    """Wake the get of a handle whose connection ends. The get raises the reason of the end; the close ends the wait."""
     waiter = handle.waiter
     if waiter is not None and waiter in waiter.queue.waiters:
-        waiter.queue.waiters.remove(waiter)
         notify(waiter.wake)
 
 

@@ -443,6 +443,17 @@ def test_an_administrators_refused_alteration_of_a_subscription_changes_nothing(
     assert "" == found.attributes.user_data
 
 
+def test_a_refused_subscription_leaves_neither_itself_nor_its_queue_nor_a_handle(rig: Rig) -> None:
+    rig.administration.alter_queue_manager({"max_handles": 1})
+    queues = rig.administration.queues()
+    with rig.full():
+        rig.connection.subscribe(DURABLE)
+    assert ((), queues) == (rig.administration.publishing.subscriptions(), rig.administration.queues())
+
+    rig.publish(b"1")
+    assert [] == rig.bodies(rig.connection.subscribe(DURABLE))
+
+
 @pytest.mark.parametrize("by", ["application", "administrator"])
 def test_a_refused_subscription_leaves_no_retained_publication_on_its_queue(rig: Rig, by: str) -> None:
     rig.administration.define(QueueAttributes(name="DEST"))
@@ -474,6 +485,7 @@ def test_a_subscription_is_not_made_without_room_for_its_retained_publications(b
     store = NoRoomForMessages()
     with EmbeddedQueueManager("QM1", store=store) as queue_manager:
         queue_manager.administration.alter("SYSTEM.NDURABLE.MODEL.QUEUE", {"definition_type": PERMANENT_DYNAMIC})
+        queue_manager.administration.alter_queue_manager({"max_handles": 1})  # a handle that stayed would take it
         connection, publishing = queue_manager.connect(), queue_manager.administration.publishing
         connection.put1(ORDERS, MessageDescriptor(persistence=1), b"1", PutOption.RETAIN)
         queues = queue_manager.administration.queues()

@@ -409,9 +409,9 @@ def test_a_pcf_command_that_succeeds_causes_an_event_with_its_parameters_and_its
     assert isinstance(context, CFGR)
     assert isinstance(data, CFGR)
     assert (99, Reason.COMMAND_PCF) == (event.header.command, event.header.reason)
-    assert {1021: CommandCode.INQUIRE_Q_MGR, 1011: 3, 3047: "QM1"}.items() <= values_of(
-        PCFMessage(event.header, context.value)
-    ).items()
+    values = values_of(PCFMessage(event.header, context.value))
+    assert {1021: CommandCode.INQUIRE_Q_MGR, 1011: 3, 3047: "QM1"}.items() <= values.items()
+    assert {1010, 1011, 1021, 3045, 3047, 3049, 3050, 3051, 7001} == values.keys()
     assert () == data.value
     texts = {each.parameter: len(each.value) for each in context.value if isinstance(each, CFST)}
     assert {3045: 12, 3047: 48, 3049: 32, 3050: 28, 3051: 4} == texts, "each text has the length of its field"

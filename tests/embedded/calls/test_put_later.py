@@ -174,6 +174,44 @@ def test_a_delayed_copy_has_the_priority_that_its_subscription_wants(
     assert [7, 3] == [got.descriptor.priority for got in iter(lambda: connection.get(browse, NEXT), None)]
 
 
+def test_the_expiry_of_a_delayed_copy_is_shorter_by_its_wait(
+    queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection, clock: VirtualClock
+) -> None:
+    """Once with the time of the clock that never goes back, and once after a restart of the machine."""
+    mqsc.run(
+        "ALTER TOPIC(SYSTEM.BASE.TOPIC) NPMSGDLV(ALLAVAIL) PMSGDLV(ALLAVAIL)\nDEFINE SUB(1) TOPICSTR('a') DEST(LATER)",
+        queue_manager.administration,
+    )
+    connection.put1(TOPIC, *asked(clock, expiry_tenths=900), PutOption.NO_SYNCPOINT)
+    descriptor, body = staged(
+        replace(PERSISTENT, expiry_tenths=900), b"x", delay_ms=1_000, now=replace(moment(clock), epoch=b"an earlier start")
+    )
+    connection.put1(TOPIC, descriptor, body, PutOption.NO_SYNCPOINT)
+    clock.advance(60)
+    move = DelayedMove(connection, connection.open(STAGING, INPUT), STAGING, clock, "processor")
+    browse = connection.open(STAGING, OpenOption.BROWSE)
+    for found in list(iter(lambda: connection.get(browse, NEXT), None)):
+        move.deliver(found.descriptor.message_id)
+    connection.commit()
+
+    later = connection.open("LATER", OpenOption.BROWSE)
+    assert [300, 300] == [got.descriptor.expiry_tenths for got in iter(lambda: connection.get(later, NEXT), None)]
+
+
+def test_a_delayed_publication_may_fill_the_staging_queue(
+    queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection, clock: VirtualClock
+) -> None:
+    mqsc.run(
+        "ALTER TOPIC(SYSTEM.BASE.TOPIC) PMSGDLV(ALLAVAIL)\nDEFINE SUB(1) TOPICSTR('a') DEST(LATER)\n"
+        f"DEFINE SUB(2) TOPICSTR('a') DEST(LATER)\nALTER QLOCAL({STAGING}) MAXDEPTH(2)",
+        queue_manager.administration,
+    )
+
+    connection.put1(TOPIC, *asked(clock), PutOption.NO_SYNCPOINT)
+
+    assert 2 == depth(queue_manager)
+
+
 @pytest.mark.parametrize("longer", ["1", "2"])
 def test_a_delayed_publication_is_refused_if_one_copy_is_too_long_for_the_staging_queue(
     queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection, clock: VirtualClock, longer: str

@@ -111,6 +111,7 @@ def test_a_persistent_put_shows_when_it_is_durable_and_not_before(rig: Rig) -> N
     rig.store.answer()
     assert [0] == rig.reasons()
     assert rig.seen_by_other() is not None
+    assert set() == rig.queue_manager._state.in_commit
 
 
 def test_nothing_of_a_unit_of_work_shows_before_all_of_it_is_durable(rig: Rig) -> None:
@@ -300,6 +301,7 @@ def test_a_backout_writes_the_counts_and_releases_the_mark(rig: Rig) -> None:
     rig.connection.backout()
 
     assert (["BackoutCounted"], [1]) == (rig.store.kinds(), rig.store.released)
+    assert 0 == rig.queue_manager._state.pages.bytes, "its count is newer than that on disk, so the message stays in memory"
 
 
 def test_a_backout_of_nothing_persistent_writes_nothing(rig: Rig) -> None:
@@ -319,6 +321,15 @@ def test_a_get_in_the_unit_of_work_is_marked_in_flight_until_its_commit_is_durab
 
     assert [(1, 0, False)] == rig.store.marked
     assert ([], [1]) == (before, rig.store.released)
+
+
+def test_many_gets_in_one_call_are_marked_like_single_gets_and_have_the_same_tokens(rig: Rig) -> None:
+    rig.put_committed()
+    rig.put_committed()
+    tokens = [got.message_token for got in rig.connection.get_many(rig.handle, IN_UNIT, 2)]
+
+    assert [(1, 0, False), (2, 0, False)] == rig.store.marked
+    assert [bytes(15) + b"\1", bytes(15) + b"\2"] == tokens
 
 
 def test_a_get_that_nothing_can_back_out_is_not_marked(rig: Rig) -> None:
@@ -661,6 +672,19 @@ def test_the_authority_records_of_a_temporary_dynamic_queue_end_with_it_in_the_s
     rig.connection.close(handle)
 
     assert ["ObjectDeleted"] == rig.store.kinds()
+
+
+def test_the_authority_records_of_a_managed_queue_end_with_it_in_the_store_too(rig: Rig) -> None:
+    subscribed = rig.connection.subscribe(SubscriptionDescriptor(name="S", object_string="orders", options=MANAGED))
+    authorities = rig.queue_manager.administration.authorities
+    authorities.set(AuthorityKind.QUEUE, subscribed.queue.name, "bob", group=False, add=[Authority.PUT], remove=[])
+    rig.connection.close(subscribed.handle)
+    rig.connection.close(subscribed.queue)
+    rig.store.calls.clear()
+
+    rig.queue_manager.administration.publishing.delete_subscription("S")
+
+    assert [["ObjectDeleted"], ["QueueDeleted", "ObjectDeleted"]] == rig.store.calls
 
 
 def test_a_new_store_gets_the_queue_manager_and_its_system_queues() -> None:

@@ -273,6 +273,25 @@ def test_a_trigger_monitor_that_starts_gets_the_triggers_that_came_before(rig: R
     assert 1 == len(rig.triggers())
 
 
+@pytest.mark.parametrize("use", [OpenOption.BROWSE, OpenOption.OUTPUT])
+def test_an_open_of_the_initiation_queue_that_gets_no_message_triggers_nothing(rig: Rig, use: OpenOption) -> None:
+    rig.put()
+    assert 1 == len(rig.triggers())
+
+    rig.program.open("INIT", use)
+
+    assert 0 == len(rig.triggers())
+
+
+def test_the_trigger_message_of_a_transmission_queue_without_a_process_names_none(rig: Rig) -> None:
+    rig.run("ALTER QLOCAL(Q) USAGE(XMITQ) PROCESS(' ')")
+
+    rig.put()
+
+    [message] = rig.triggers()
+    assert to_bytes(TriggerMessage(queue="Q", process="", trigger_data="desk 1", application_type=0)) == message.body
+
+
 def test_switching_the_trigger_on_triggers_for_the_messages_that_are_there(rig: Rig) -> None:
     rig.run("ALTER QLOCAL(Q) NOTRIGGER")
     rig.put()

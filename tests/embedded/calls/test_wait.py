@@ -525,6 +525,19 @@ def test_a_get_of_a_whole_group_leaves_the_messages_of_others_to_the_gets_that_t
     assert [0, 1] == woken(taker, other)
 
 
+def test_a_segment_wakes_no_get_of_another_segment_of_its_message(room: Room) -> None:
+    """The other segment is available, but locked. Otherwise the get that takes the new segment would sleep on."""
+    room.put_in_group(1, flags=MessageFlag.SEGMENT)
+    locked = room.putter.get(room.handle, LOOK_AND_LOCK)
+    assert locked is not None
+    first = GetOptions(options=TAKE.options, match=MatchOption.MSG_ID, message_id=locked.descriptor.message_id)
+    special, general = room.sleeper(first), room.sleeper()
+
+    room.put_in_group(1, offset=1, flags=MessageFlag.SEGMENT)
+
+    assert [0, 1] == woken(special, general)
+
+
 def test_a_get_of_a_whole_message_is_woken_by_its_last_segment_though_its_group_is_incomplete(room: Room) -> None:
     taker = room.sleeper(WHOLE_MESSAGE)
 

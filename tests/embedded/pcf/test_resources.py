@@ -225,6 +225,8 @@ def test_a_wildcard_below_the_root_gets_every_queue_and_one_above_it_gets_none(r
 
 
 def test_the_publisher_ends_with_its_last_subscription_and_starts_with_the_next(rig: Rig) -> None:
+    rig.subscribe("another topic")
+    assert 0 == len(rig.work)
     first = rig.subscribe(f"{ROOT}/STATQ/ORDERS.IN/PUT")
     rig.program.close(first.handle)
     rig.work[0]()
