@@ -21,7 +21,7 @@ from tests.embedded.disk_faults.bit_flips import flip_bits
 from tests.embedded.disk_faults.disk import Disk, build_disk, memory_folder
 from tests.embedded.disk_faults.faulty_calls import Tried
 from tests.embedded.disk_faults.histories import kill_applications, kill_owners
-from tests.embedded.disk_faults.power_cuts import recording, violations
+from tests.embedded.disk_faults.power_cuts import Found, recording, violations
 from tests.embedded.failover.drains import drain
 from tests.embedded.failover.failovers import fail_over
 from tests.embedded.network.breaking import break_over
@@ -110,10 +110,11 @@ def system_calls(seed: int) -> Piece:
 
 def power_cuts(seed: int) -> Piece:
     """A recorded life of a store, cut in many places."""
-    states = _size(1_000)
+    states = _size(10_000)
+    opened: dict[bytes, Found] = {}
     with memory_folder() as folder:
-        wrong = list(violations(recording(_disk(), folder, seed), folder, seed, states))
-    return Piece(done=states, counts={"recorded runs": 1}, findings=wrong)
+        wrong = list(violations(recording(_disk(), folder, seed), folder, seed, states, opened))
+    return Piece(done=states, counts={"recorded runs": 1, "different files": len(opened)}, findings=wrong)
 
 
 def bit_flips(seed: int) -> Piece:

@@ -25,11 +25,11 @@ def test_nothing_acknowledged_is_lost_and_no_unit_of_work_is_halved(disk: Disk, 
     life = recording(disk, folder, seed)
 
     assert any(event.file == 4 for event in life.events), "no note was recorded"
-    assert [] == list(violations(life, folder, seed, STATES))
+    assert [] == list(violations(life, folder, seed, STATES, {}))
 
 
 @pytest.mark.parametrize("defect", ["answers before the sync", "moves in two units of work"])
 def test_the_power_cut_notices_a_store_that(disk: Disk, folder: Path, defect: str) -> None:
     life = recording(disk, folder, 1, defect)
 
-    assert next(violations(life, folder, 1, STATES), None) is not None
+    assert next(violations(life, folder, 1, STATES, {}), None) is not None
