@@ -1,5 +1,6 @@
 """Runs the pieces of a campaign in processes of their own, until the time is over or a seed is done."""
 
+import gc
 import logging
 import os
 import subprocess
@@ -69,8 +70,12 @@ def run(campaign: Campaign, totals: Totals, minutes: float, workers: int) -> Ite
 
 
 def _begin(parent: int) -> None:
-    """Prepare a process for pieces. Nobody reads the log of thousands of failing handlers, and printing it takes time."""
+    """Prepare a process for pieces.
+
+    Nobody reads the log of thousands of failing handlers, and printing it takes time. Rare collections of garbage take less.
+    """
     die_with_parent(parent)
+    gc.set_threshold(100_000, 50, 50)
     logging.getLogger().addHandler(logging.NullHandler())
 
 

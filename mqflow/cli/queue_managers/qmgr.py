@@ -50,7 +50,7 @@ from mqflow.embedded.wire.server.certificates import (
 from mqflow.embedded.wire.server.listener import CONNECTIONS_MAX
 from mqflow.embedded.wire.server.users_file import USERS_FILE, UsersFile, UsersFileError, why_no_user
 from mqflow.mqi.names import is_object_name
-from mqflow.world import SYSTEM_CLOCK
+from mqflow.world import SYSTEM_CLOCK, THREADS
 
 __all__ = ("command",)
 
@@ -336,7 +336,7 @@ def accept_loss(name: str, folder: Path | None) -> None:
     If you have a backup, use the backup instead. A copy of the log stays in the data folder.
     """
     _, data = existing_of(name, folder)
-    lock = take_ownership(data, lambda: None)
+    lock = take_ownership(data, lambda: None, THREADS.event().wait)
     try:
         if not lost_changes(data):
             click.echo(f"The log of {name} has no damage, so there is no loss to accept. Nothing was changed.")

@@ -66,7 +66,7 @@ class DurableStore:
         self._medium_free = runner.lock()
         self._mailbox: Mailbox[Item] = runner.mailbox()
         self._group_commit = GroupCommit(self._mailbox, world.clock, give_way)
-        self._lock = take_ownership(self._folder, self._disown)
+        self._lock = take_ownership(self._folder, self._disown, runner.event().wait)
         try:
             self._medium = open_medium(self._folder)
             try:

@@ -6,7 +6,6 @@ The lock is an advisory `flock` on a file that has no other use. This module kno
 import contextlib
 import fcntl
 import os
-import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -84,16 +83,12 @@ def call_in_forks(method: Callable[[], None]) -> None:
     os.register_at_fork(after_in_child=call)
 
 
-def _a_moment() -> None:
-    threading.Event().wait(_LOOK_S)
-
-
-def take_ownership(folder: DataFolder, on_fork: Callable[[], None], *, pause: Callable[[], None] = _a_moment) -> OwnerLock:
+def take_ownership(folder: DataFolder, on_fork: Callable[[], None], pause: Callable[[float], object]) -> OwnerLock:
     """Lock this folder, and return the lock. A forked child does not own the folder, and calls `on_fork`.
 
     Raises `FolderInUseError` with the owner's process id, `UnsafeFolderError` if locks have no effect, and `UnusableFileError`
-    if the file cannot be opened. `pause` runs between two attempts, because a process that only reads the owner can hold the
-    lock for a moment.
+    if the file cannot be opened. `pause` waits for some seconds between two attempts, because a process that only reads the
+    owner can hold the lock for a moment.
     """
     for _ in range(_ATTEMPTS):
         try:
@@ -118,10 +113,10 @@ def take_ownership(folder: DataFolder, on_fork: Callable[[], None], *, pause: Ca
     return OwnerLock(folder.lock, descriptor, on_fork)
 
 
-def _locked(descriptor: int, pause: Callable[[], None]) -> bool:
+def _locked(descriptor: int, pause: Callable[[float], object]) -> bool:
     for look in range(_LOOKS):
         if look:
-            pause()
+            pause(_LOOK_S)
         with contextlib.suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True

@@ -66,11 +66,14 @@ class Stepping:
             def set(self) -> None:
                 self.is_over = True
 
-            def wait(self) -> None:
+            def wait(self, timeout: float | None = None) -> bool:
+                if timeout is not None:
+                    return self.is_over
                 if runner.is_running:
                     raise Idle
                 runner.run()
                 assert self.is_over
+                return True
 
         return Event()
 

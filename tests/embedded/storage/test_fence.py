@@ -145,7 +145,7 @@ def test_a_watched_file_is_the_same_until_another_program_changes_it(tmp_path: P
 
 
 def test_the_evidence_names_the_lock_before_the_files(tmp_path: Path) -> None:
-    lock = take_ownership(prepare_folder(tmp_path, create=True), lambda: None)
+    lock = take_ownership(prepare_folder(tmp_path, create=True), lambda: None, lambda _: None)
     fence = Fence(lock, lambda: "its files changed")
 
     assert "its files changed" == fence.broken()

@@ -30,7 +30,7 @@ import sys
 from pathlib import Path
 from mqflow.embedded.storage.folder import prepare_folder
 from mqflow.embedded.storage.owner_lock import take_ownership
-lock = take_ownership(prepare_folder(Path(sys.argv[1]), create=True), print)
+lock = take_ownership(prepare_folder(Path(sys.argv[1]), create=True), print, lambda _: None)
 print("held", flush=True)
 sys.stdin.read()
 """
@@ -51,7 +51,7 @@ def _held_by_another_process(folder: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def _take(folder: Path, forks: _Forks | None = None) -> OwnerLock:
-    return take_ownership(prepare_folder(folder, create=True), (forks or _Forks()).forked)
+    return take_ownership(prepare_folder(folder, create=True), (forks or _Forks()).forked, lambda _: None)
 
 
 def test_the_error_of_a_second_owner_names_the_process_that_holds_the_folder(tmp_path: Path) -> None:
@@ -149,11 +149,11 @@ def test_locks_that_keep_no_process_out_are_refused(tmp_path: Path, monkeypatch:
 def test_a_query_for_the_owner_keeps_no_process_from_becoming_the_owner(tmp_path: Path) -> None:
     """A query about the owner takes the lock for a moment. `mqflow qmgr start` queries while its child takes the folder."""
     folder = prepare_folder(tmp_path / "data", create=True)
-    take_ownership(folder, _Forks().forked).release()
+    take_ownership(folder, _Forks().forked, lambda _: None).release()
     looking = os.open(folder.lock, os.O_RDWR)
     fcntl.flock(looking, fcntl.LOCK_EX)
 
-    lock = take_ownership(folder, _Forks().forked, pause=lambda: os.close(looking))
+    lock = take_ownership(folder, _Forks().forked, lambda _: os.close(looking))
 
     assert lock.held
 
@@ -178,11 +178,11 @@ def test_the_file_names_the_owner_and_its_epoch_in_lines_of_twenty_bytes(tmp_pat
 def test_an_owner_that_has_not_written_its_process_yet_is_another_process(tmp_path: Path) -> None:
     with (tmp_path / "owner.lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        pauses: list[int] = []
+        pauses: list[float] = []
         with pytest.raises(FolderInUseError) as refused:
-            take_ownership(prepare_folder(tmp_path, create=True), _Forks().forked, pause=lambda: pauses.append(1))
+            take_ownership(prepare_folder(tmp_path, create=True), _Forks().forked, pauses.append)
 
-    assert (None, 19) == (refused.value.pid, len(pauses))
+    assert (None, [0.001] * 19) == (refused.value.pid, pauses)
     assert "is in use by another process. A queue manager has one owner" in str(refused.value)
 
 
