@@ -21,7 +21,7 @@ __all__ = ("Found", "recording", "violations")
 STEPS: Final = 60
 
 Found = Stored | str
-"""What a store finds in the files of a power cut; a sentence if it refuses them, or finds damage."""
+"""The messages that a store finds in the files of a power cut; a sentence if it refuses the files, or finds damage."""
 
 
 def recording(disk: Disk, folder: Path, seed: int, defect: str = "none") -> Recording:
@@ -37,8 +37,8 @@ def recording(disk: Disk, folder: Path, seed: int, defect: str = "none") -> Reco
 def violations(recording: Recording, folder: Path, seed: int, states: int, opened: dict[bytes, Found]) -> Iterator[str]:
     """Cut the recording in so many places. Yield a sentence for each power cut with a wrong result.
 
-    Several cuts can leave the same files. A store opens such files once, and each of these cuts is compared with what it found.
-    `opened` has what it found, by a digest of the files.
+    Several cuts can leave the same files. A store opens such files once, and the result is compared for each of these cuts.
+    `opened` has the results, by a digest of the files.
     """
     chance = random.Random(seed)  # noqa: S311 - the same cuts for the same seed
     life = steps(seed, STEPS)
