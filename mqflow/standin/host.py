@@ -22,7 +22,7 @@ from mqflow.mqi.properties.property_names import whole_name
 from mqflow.mqi.properties.set import MessageProperty, Properties, find, with_property, without_property
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import Connection, ObjectHandle, QueueManager, SubscriptionHandle
-from mqflow.world import SYSTEM_WORLD, World
+from mqflow.world import SYSTEM_WORLD, Clock, Runner, World
 
 __all__ = (
     "Callbacks",
@@ -321,8 +321,8 @@ class Host:
         why_not: WhyNot | None = None,
     ) -> None:
         self.queue_manager = queue_manager
-        self.clock = world.clock
-        self.runner = world.runner
+        self.clock: Clock = world.clock
+        self.runner: Runner = world.runner
         self._on_connect = on_connect
         self._users = users
         self._why_not = why_not

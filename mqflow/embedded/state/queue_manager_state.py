@@ -33,7 +33,7 @@ from mqflow.mqi.authority_records import AuthorityRecord
 from mqflow.mqi.options import QueueType
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionAttributes
-from mqflow.world import Lock, World
+from mqflow.world import Clock, Lock, Runner, World
 
 __all__ = ("QueueManagerState", "Watcher")
 
@@ -88,17 +88,17 @@ class QueueManagerState:
         users: Users = THIS_USER_ONLY,
     ) -> None:
         #: Makes the locks and events that threads wait for.
-        self.runner = world.runner
+        self.runner: Runner = world.runner
         # Reentrant, because a store can call back before its `write` returns.
         self.lock: Final = threading.RLock()
         self.attributes = attributes
         self.store = store
-        self.clock = clock = world.clock
+        self.clock: Clock = world.clock
         self.durable: bool = store.durable
         self.queues: dict[str, LocalQueue | QueueDefinition] = {}
         #: Objects other than queues, by kind and name; see `stored_objects`.
         self.objects: Final = load_objects(snapshot.objects)
-        anchor = anchored(clock, [each for each in self.objects["clock"].values() if isinstance(each, ClockAnchor)])
+        anchor = anchored(self.clock, [each for each in self.objects["clock"].values() if isinstance(each, ClockAnchor)])
         self.objects["clock"][CLOCK] = anchor
         self.steady_clock: Final = SteadyClock(anchor)
         # The dictionary of a kind has only records of this kind, but its declared type is the general `Struct`.
@@ -110,7 +110,7 @@ class QueueManagerState:
         self.next_serial: int = snapshot.next_serial
         # Start at the later of two clocks: a wall clock that was set back would repeat earlier identifiers.
         self.identifiers: Final = Identifiers(
-            attributes.name, max(clock.wall(), anchor.steady_ms / 1_000), snapshot.next_serial
+            attributes.name, max(self.clock.wall(), anchor.steady_ms / 1_000), snapshot.next_serial
         )
         self.timestamps: Final = Timestamps()
         self.pages: Final = StoredPages(store, self._lose)
@@ -128,7 +128,7 @@ class QueueManagerState:
         #: True if the queue manager stops after the last connection ends.
         self.stops_when_empty = False
         #: The time of the start, by the wall clock.
-        self.started_at: float = clock.wall()
+        self.started_at: float = self.clock.wall()
         #: Processes the puts and gets of queues with TRIGGER, and of all queues while PERFMEV is ENABLED.
         self.watcher: Watcher | None = None
         #: Called with each new subscription to a topic below RESOURCE_TOPICS.

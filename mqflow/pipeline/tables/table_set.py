@@ -113,8 +113,8 @@ class Run(Struct):
     def replace_rows(self, name: str, frame: "DataFrame", by: "Sequence[str]", gone: "pa.Table | None" = None) -> None:
         """Delete the rows whose columns `by` are in `gone`, and insert the rows of the frame: a MERGE, in one commit.
 
-        `gone` is a result of `dated`, by default the rows of the frame. Null equals null. The frame must fit into the memory of the
-        driver.
+        `gone` is a result of `dated`, by default the rows of the frame. Null equals null. The frame must fit into the memory
+        of the driver.
         """
         rows, head = self.dated(name, as_declared(frame, self.table_set.tables[name])), self.heads[name]
         old = (rows if gone is None else gone).select([*by, delta_writes.DATE])
