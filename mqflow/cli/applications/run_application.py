@@ -33,7 +33,7 @@ from mqflow.cli.watching.endpoints import MakeConsole, watched_process
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import prepare_folder
 from mqflow.embedded.wire.server.listener import ServingError, serve
-from mqflow.events import Event, ListenerStarted
+from mqflow.events import Event, ListenerPaused, ListenerResumed, ListenerStarted
 from mqflow.world import SYSTEM_CLOCK
 
 __all__ = ("run_application",)
@@ -227,19 +227,27 @@ def _ready_file_hook(path: Path) -> ReadyFile:
 
 
 class _Announcement:
-    """A hook that prints a line when a listener has started. Before this line, a signal does not drain the application."""
+    """A hook that prints a line when a listener has started. Before this line, a signal does not drain the application.
 
-    wants: Final = (ListenerStarted,)
+    While the listener is paused, the line says that it does not listen yet. The log has the reason of the pause.
+    """
+
+    wants: Final = (ListenerPaused, ListenerResumed, ListenerStarted)
 
     def __init__(self, url: str) -> None:
         self._url = url
+        self._paused: set[str] = set()
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, ListenerStarted):
+        if isinstance(event, ListenerPaused):
+            self._paused.add(event.listener)
+        elif isinstance(event, ListenerResumed):
+            self._paused.discard(event.listener)
+        elif isinstance(event, ListenerStarted):
             worker = os.environ.get(WORKER)
             # For a worker process, the parent process has printed the URL.
             more = f" in worker {worker}." if worker else f" of {shown_url(self._url)}; Ctrl-C drains and stops."
-            note(f"Listening on {event.queue}{more}")
+            note(f"{'Not yet listening on' if event.listener in self._paused else 'Listening on'} {event.queue}{more}")
 
 
 def _add_telemetry(app: App, settings: Settings) -> Callable[[], None]:

@@ -26,7 +26,7 @@ from mqflow.cli.processes.recycling import Recycling
 from mqflow.cli.processes.workers import WorkersOptions
 from mqflow.cli.text.log_lines import NameTheMessage, log_handler
 from mqflow.embedded.storage.folder import DataFolder
-from mqflow.events import ListenerStarted
+from mqflow.events import ListenerPaused, ListenerResumed, ListenerStarted
 from tests.cli.conftest import Run
 
 _numbers = count()
@@ -195,6 +195,17 @@ def test_the_line_about_a_listener_hides_a_secret_in_the_url(capsys: pytest.Capt
 
     said = capsys.readouterr().err
     assert (True, False) == (said.startswith("Listening on IN of ibmmq://"), "hunter2" in said)
+
+
+def test_the_line_about_a_listener_says_whether_it_is_paused(capsys: pytest.CaptureFixture[str]) -> None:
+    announce, started = module._Announcement("embedded::memory:"), ListenerStarted(queue="IN", listener="h", concurrency=2)
+    paused = ListenerPaused(queue="IN", listener="h", why="2042", delay_s=1.0, reason=2042)
+
+    for event in (paused, started, ListenerResumed(queue="IN", listener="h"), started):
+        announce(event)
+
+    of = "IN of embedded::memory:; Ctrl-C drains and stops."
+    assert [f"Not yet listening on {of}", f"Listening on {of}"] == capsys.readouterr().err.splitlines()
 
 
 def test_a_worker_process_names_itself_and_not_the_url_that_its_parent_has_printed(
