@@ -195,6 +195,27 @@ def test_a_column_that_says_nothing_of_a_message_is_refused() -> None:
     check_columns(["body", "lane"], "Q", "lane")
 
 
+@pytest.mark.parametrize(("msg_id_from", "order_by"), [("at", ()), ("", ("body", "at"))], ids=["msgIdFrom", "orderBy"])
+def test_an_option_that_names_no_column_is_refused(msg_id_from: str, order_by: tuple[str, ...]) -> None:
+    with pytest.raises(OptionError, match=r"='at' is not a column\. Columns: body"):
+        check_columns(["body"], "Q", msg_id_from, order_by)
+
+
+@pytest.mark.parametrize("queue", [None, ""])
+def test_a_row_without_a_queue_is_refused_if_no_option_names_one(queue: str | None) -> None:
+    batch = pa.record_batch({"body": [b""], "queue": pa.array([queue], pa.string())})
+
+    with pytest.raises(SinkError, match="a row has no queue"):
+        list(messages([batch], queue="", msg_id_from="", seed=""))
+    assert ["Q"] == [each.queue for each in messages([batch], queue="Q", msg_id_from="", seed="")]
+
+
+def test_the_time_that_is_left_becomes_the_expiry_and_is_never_unlimited() -> None:
+    batch = pa.record_batch({"body": [b""] * 4, "expiry_left_ms": pa.array([1_999, 99, 0, None], pa.int64())})
+
+    assert [19, 1, 1, -1] == [each.descriptor.expiry_tenths for each in messages([batch], queue="Q", msg_id_from="", seed="")]
+
+
 def test_a_message_identifier_is_the_rows_own_or_made_of_values_that_do_not_change() -> None:
     batch = pa.record_batch({"body": ["a", "b", "c"], "msg_id": pa.array([b"I" * 24, None, bytes(24)], pa.binary())})
     first = [each.descriptor.message_id for each in messages([batch], queue="Q", msg_id_from="", seed="s")]
