@@ -20,7 +20,7 @@ from mqflow.policy.reconnect.reason_classes import Class, classify
 if TYPE_CHECKING:  # most applications count nothing
     from mqflow.tally import ListenerTally
 
-__all__ = ("LOG_FIELDS", "Broadcast", "LogEvents")
+__all__ = ("LOG_FIELDS", "Broadcast", "LogEvents", "because")
 
 LOG_FIELDS: Final = (
     "event", "queue", "message_id", "listener", "worker", "trace_id", "backout_count", "queue_manager", "reason",
@@ -215,7 +215,7 @@ class LogEvents:
                 if event.is_first_failure or _is_round(event.backout_count):
                     count = event.backout_count
                     times = f"{count} of {event.threshold}" if event.threshold else _times(count)
-                    self._poison_log.warning("%s failed, %s: %s", of, times, _because(outcome), extra=fields)
+                    self._poison_log.warning("%s failed, %s: %s", of, times, because(outcome), extra=fields)
             case events.Disposed():
                 self._log_end(of, event, fields)
             case _:
@@ -254,11 +254,11 @@ class LogEvents:
         if not isinstance(event.outcome, Failed | Undecodable):
             self._poison_log.warning("%s was backed out %s, %s", of, times, ends, extra=fields)
             return
-        because = _because(event.outcome)
+        cause = because(event.outcome)
         error = event.outcome.exception
         if error is not None and (written := _if_not_text(error)):
-            error, because = None, f"{because}\n{written}"
-        self._poison_log.warning("%s failed %s, %s: %s", of, times, ends, because, exc_info=error, extra=fields)
+            error, cause = None, f"{cause}\n{written}"
+        self._poison_log.warning("%s failed %s, %s: %s", of, times, ends, cause, exc_info=error, extra=fields)
 
     def _log_outage(self, event: events.Reconnecting, fields: Mapping[str, object]) -> None:
         """Write that the connection is lost, or was not made yet. Then write each new reason of a failed attempt to connect."""
@@ -323,11 +323,11 @@ def _fields(event: events.Event) -> dict[str, object]:
     return fields
 
 
-def _because(outcome: Failed | Undecodable) -> str:
+def because(outcome: Failed | Undecodable) -> str:
     """Return the exception of a failure as one line of text."""
     text = " ".join(outcome.text.split())
-    because = f"{outcome.error}: {text}" if text else outcome.error
-    return because + (f" ({outcome.frame})" if outcome.frame else "")
+    error = f"{outcome.error}: {text}" if text else outcome.error
+    return error + (f" ({outcome.frame})" if outcome.frame else "")
 
 
 def _in_it(event: events.InDoubt) -> str:

@@ -20,6 +20,7 @@ from mqflow.policy.poison.disposition import Completed, Deliver, Failed, Outcome
 from mqflow.policy.poison.settlement import Dispose, Redeliver
 from mqflow.policy.reconnect.reason_classes import needs_reconnect
 from mqflow.runtime.connection.session import Session
+from mqflow.runtime.hooks import because
 from mqflow.runtime.listener.backout_settings import BackoutSettings, why_unknown
 from mqflow.runtime.listener.delivery import Delivery, Witness, put_kept
 from mqflow.runtime.listener.handler_call import call_handler, call_handler_within
@@ -91,6 +92,9 @@ class Disposer:
         if len(deliveries) > 1 and not self._spec.handles_groups:
             for each in deliveries:
                 self._state.notes.note_failure(message_key(each.got), outcome)
+            if isinstance(outcome, Failed):
+                text = f"{self._spec.name} failed for {len(deliveries)} messages together, so each is delivered again alone"
+                self._state.broadcast(Warned(text=f"{text}: {because(outcome)}", queue=self._spec.queue))
             return BackOut((), outcome)
         delivery = deliveries[0]
         is_final = settlement.is_final(outcome, redeliver_undecodable=self._spec.redeliver_undecodable)

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from mqflow import App, Backout, Batch, Pace
-from mqflow.events import ConsumerFailed, Delivered, Disposed, Settled
+from mqflow.events import ConsumerFailed, Delivered, Disposed, Settled, Warned
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Completed, Interrupted, Settlement, Undecodable
 from mqflow.runtime.listener.disposer import Disposer
@@ -81,6 +81,24 @@ async def test_a_batch_is_handled_without_the_message_that_cannot_be_decoded(mq:
     assert {Settlement.COMMIT} == {settlement for settlement, *_ in ends(mq)}
     assert [1] == [event.backout_count for event in mq.told(Disposed) if isinstance(event.outcome, Undecodable)]
     assert len(bodies) == len(mq.told(Delivered))
+
+
+async def test_a_batch_that_fails_has_one_warning_with_the_error_and_with_what_follows(mq: QueueManagerKit) -> None:
+    app, handled = App(), list[list[str]]()
+
+    @app.listener("IN", batch=Batch(max=2))
+    async def handle(orders: list[str]) -> None:
+        handled.append(orders)
+        if len(orders) > 1:
+            raise ValueError("the total does not fit")
+
+    for body in ("1", "2"):
+        await mq.put("IN", body)
+    await run_for(mq, 60, app)
+
+    text = "handle failed for 2 messages together, so each is delivered again alone: ValueError: the total does not fit ("
+    assert [["1", "2"], ["1"], ["2"]] == handled
+    assert [text] == [event.text[: len(text)] for event in mq.told(Warned) if "together" in event.text]
 
 
 async def test_a_worker_whose_commit_is_in_doubt_handles_the_next_message_on_a_new_session(mq: QueueManagerKit) -> None:
