@@ -189,7 +189,8 @@ def _actions(files: Sequence[WrittenFile]) -> "list[deltalake.transaction.AddAct
 
 
 def _statistics(file: WrittenFile) -> str:
-    return msgspec.json.encode({"numRecords": file.rows, "maxValues": file.maxima}).decode()
+    bounds = {} if file.bounds is None else msgspec.structs.asdict(file.bounds)
+    return msgspec.json.encode({"numRecords": file.rows} | bounds).decode()
 
 
 def _properties(asked: Commit, query: str) -> "deltalake.CommitProperties":

@@ -16,6 +16,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from mqflow.folders import Folder
+from mqflow.pipeline.delta.column_bounds import Bounds, bounds_of
 from mqflow.pipeline.errors import SinkError
 from mqflow.pipeline.extras import compute as pc
 from mqflow.pipeline.extras import pa, pq
@@ -42,8 +43,8 @@ class WrittenFile(Struct, frozen=True):
     size_bytes: int
     rows: int
     partition: dict[str, str | None]
-    #: The largest value of each column of 64-bit whole numbers that has a value.
-    maxima: dict[str, int]
+    #: None if the bounds of a column are not known.
+    bounds: Bounds | None
 
 
 class _Open:
@@ -55,7 +56,6 @@ class _Open:
         self._waiting: list[pa.Table] = []
         self._waiting_bytes = 0
         self.rows = 0
-        self.maxima: dict[str, int] = {}
 
     @property
     def size_bytes(self) -> int:
@@ -67,10 +67,6 @@ class _Open:
         self._waiting.append(rows)
         self._waiting_bytes += rows.nbytes
         self.rows += rows.num_rows
-        for name in (field.name for field in rows.schema if field.type == pa.int64()):
-            largest = pc.max(rows[name]).as_py()
-            if largest is not None:
-                self.maxima[name] = max(largest, self.maxima.get(name, largest))
         if self._waiting_bytes >= _ROW_GROUP_BYTES:
             self._flush()
 
@@ -130,7 +126,8 @@ class _Task:
         data = made.data()
         name = f"{self._prefix}-{len(self.written):04d}.zstd.parquet"
         partition = dict(zip(self._partition_by, key, strict=True))
-        self.written.append(WrittenFile(f"{path}{name}", len(data), made.rows, partition, made.maxima))
+        bounds = bounds_of(pq.read_metadata(pa.BufferReader(data)), self._kept)
+        self.written.append(WrittenFile(f"{path}{name}", len(data), made.rows, partition, bounds))
         folder.write(name, data)
 
 
