@@ -44,7 +44,11 @@ def _transient(name: str, pattern: str) -> tuple[re.Pattern[str], Failure]:
 
 FAILURES: Final = (
     # A dead session comes first, because its errors often quote the error of a task too.
-    _lost("jvm_ended", r"Answer from Java side is empty|Py4JNetworkError|connect to the Java server|^ConnectionRefusedError"),
+    _lost(
+        "jvm_ended",
+        r"Answer from Java side is empty|Py4JNetworkError|connect to the Java server|does not exist in the JVM|"
+        r"^ConnectionRefusedError",
+    ),
     _lost("context_stopped", r"SparkContext was shut down|stopped SparkContext|LiveListenerBus is stopped"),
     _lost("connect_session_closed", r"INVALID_HANDLE\.SESSION_(?:CLOSED|CHANGED|NOT_FOUND)|SESSION_NOT_FOUND"),
     _lost("connect_unavailable", r"StatusCode\.UNAVAILABLE|failed to connect to all addresses"),

@@ -41,6 +41,7 @@ TEXTS = {
     # py4j: the JVM has ended
     "Py4JNetworkError: Answer from Java side is empty": (Kind.SESSION_LOST, "jvm_ended"),
     "ConnectionRefusedError: [Errno 111] Connection refused": (Kind.SESSION_LOST, "jvm_ended"),
+    "Py4JError: org.apache.spark.sql.classic.SparkSession$ does not exist in the JVM": (Kind.SESSION_LOST, "jvm_ended"),
     "An error occurred while trying to connect to the Java server (127.0.0.1:40001)": (Kind.SESSION_LOST, "jvm_ended"),
     # spark/core SparkContext
     "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.": (Kind.SESSION_LOST, "context_stopped"),
