@@ -12,7 +12,7 @@ from mqflow_copybook.source import CopybookError
 __all__ = ("command",)
 
 
-@click.command("copybook")
+@click.command("copybook", context_settings={"help_option_names": ["-h", "--help"]})  # also without mqflow around it
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--record", default="", help="The record, if the copybook has several items of level 01.")
 @click.option("--types", is_flag=True, help="Write the types as Python, for a type checker.")
