@@ -11,7 +11,9 @@ class LateModule(ModuleType):
     """Stands for the module of the same name, which loads at the first use of one of its names."""
 
     def __getattr__(self, name: str) -> Any:  # Any: each name of the module has its own type
-        return getattr(import_module(self.__name__), name)
+        value = getattr(import_module(self.__name__), name)
+        setattr(self, name, value)  # so the next use of the name does not come here
+        return value
 
 
 #: The functions of Arrow without types, because pyarrow makes them when it is imported.
