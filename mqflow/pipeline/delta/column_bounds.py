@@ -46,7 +46,10 @@ def bounds_of(file: "pq.FileMetaData", schema: "pa.Schema") -> Bounds | None:
             continue
         if not all(each.has_min_max for each in parts):
             return None
-        least, most = _least(min(each.min for each in parts)), _most(max(each.max for each in parts))
+        try:
+            least, most = _least(min(each.min for each in parts)), _most(max(each.max for each in parts))
+        except (OverflowError, ValueError):  # Python has no such time; the end of the year 9999 has none after it
+            return None
         if least is None or most is None:
             return None
         found.minValues[field.name], found.maxValues[field.name] = least, most

@@ -87,12 +87,16 @@ def test_the_bounds_have_the_forms_of_the_log(tmp_path: Path) -> None:
         (pa.float64(), [float("nan")]),
         (pa.string(), ["a", "b" * 10_000]),
         (pa.decimal128(9, 2), [Decimal("1.25")]),
+        (pa.timestamp("us", "UTC"), [datetime(9999, 12, 31, 23, 59, 59, 999_999, UTC)]),
+        (pa.timestamp("us", "UTC"), pa.array([2**62]).cast(pa.timestamp("us", "UTC"))),
+        (pa.date32(), pa.array([10**7], pa.int32()).cast(pa.date32())),
     ],
 )
 def test_a_file_with_a_column_whose_bounds_are_not_known_has_no_bounds(tmp_path: Path, kind: pa.DataType, values: Any) -> None:
     schema = pa.schema([("n", pa.int64()), ("odd", kind)])
 
-    files = written(tmp_path, [{"n": 1, "odd": value} for value in values], schema)
+    batch = pa.record_batch([pa.array([1] * len(values)), pa.array(values, kind)], schema=schema)
+    files = write_files(folder_at(tmp_path), schema, [], iter([batch]), prefix="part")
 
     assert [None] == [file.bounds for file in files]
     assert len(values) == logged(tmp_path, files, schema).to_pyarrow_dataset().count_rows(filter=pc.field("n") == 1)
