@@ -96,7 +96,7 @@ def _wait_until_durable(state: QueueManagerState, pending: Pending[_Value], answ
         if is_refused(failure):
             if pending.own_unit is not None:
                 state.in_commit.discard(pending.own_unit)
-                back_out(state, pending.own_unit)
+                back_out(state, pending.own_unit, count=False)
             for undo in pending.undo:
                 undo()
         else:

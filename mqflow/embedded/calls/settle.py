@@ -198,6 +198,7 @@ class _Write:
         if is_refused(failure):
             back_out(self._state, self._unit, count=self._counted)
         else:
+            self._unit.clear()
             fail(self._state, failure)
         if isinstance(failure, MQIError):
             return failure
