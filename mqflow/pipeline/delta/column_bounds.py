@@ -22,12 +22,12 @@ _LAST: Final = "\U0010ffff"
 Bound = bool | int | float | str
 
 
-class Bounds(Struct, frozen=True):
-    """The bounds of the columns that have values, and the number of nulls of each column. The fields have Delta's names."""
+class Bounds(Struct, frozen=True, rename="camel"):
+    """The bounds of the columns that have values, and the number of nulls of each column. In JSON they have Delta's names."""
 
-    minValues: dict[str, Bound]  # noqa: N815 - Delta's name
-    maxValues: dict[str, Bound]  # noqa: N815 - as above
-    nullCount: dict[str, int]  # noqa: N815 - as above
+    min_values: dict[str, Bound]
+    max_values: dict[str, Bound]
+    null_count: dict[str, int]
 
 
 def bounds_of(file: "pq.FileMetaData", schema: "pa.Schema") -> Bounds | None:
@@ -40,7 +40,7 @@ def bounds_of(file: "pq.FileMetaData", schema: "pa.Schema") -> Bounds | None:
         parts = [file.row_group(group).column(columns[field.name]).statistics for group in range(file.num_row_groups)]
         if not all(each is not None and each.has_null_count for each in parts):
             return None
-        found.nullCount[field.name] = sum(each.null_count for each in parts)
+        found.null_count[field.name] = sum(each.null_count for each in parts)
         parts = [each for each in parts if each.num_values]
         if not parts:
             continue
@@ -52,7 +52,7 @@ def bounds_of(file: "pq.FileMetaData", schema: "pa.Schema") -> Bounds | None:
             return None
         if least is None or most is None:
             return None
-        found.minValues[field.name], found.maxValues[field.name] = least, most
+        found.min_values[field.name], found.max_values[field.name] = least, most
     return found
 
 

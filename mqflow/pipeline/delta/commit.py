@@ -189,7 +189,7 @@ def _actions(files: Sequence[WrittenFile]) -> "list[deltalake.transaction.AddAct
 
 
 def _statistics(file: WrittenFile) -> str:
-    bounds = {} if file.bounds is None else msgspec.structs.asdict(file.bounds)
+    bounds = {} if file.bounds is None else msgspec.to_builtins(file.bounds)
     return msgspec.json.encode({"numRecords": file.rows} | bounds).decode()
 
 
